@@ -1,0 +1,1 @@
+"""6. Algorithms, one short file each."""

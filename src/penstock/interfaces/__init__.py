@@ -1,0 +1,1 @@
+"""7. Ways in: the command line."""

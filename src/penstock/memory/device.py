@@ -1,0 +1,45 @@
+"""The one door to Numba: its flags, its atomics. Nothing else in Penstock imports `numba`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from numba import config as _numba_config
+from numba import get_num_threads, njit, prange, set_num_threads, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+# tbb survives concurrent use and has cheap regions; workqueue aborts when two threads meet in it.
+_numba_config.THREADING_LAYER_PRIORITY = ["tbb", "omp", "workqueue"]
+
+
+def kernel(**flags: Any) -> Callable[[Any], Any]:
+    """A serial kernel: called from worker threads, so it holds no GIL; cached on disk; divides like NumPy."""
+    return njit(nogil=True, cache=True, error_model="numpy", **flags)  # type: ignore[no-any-return]
+
+
+def parallel_kernel(**flags: Any) -> Callable[[Any], Any]:
+    """A kernel with `prange`: called from one thread at a time. Pass thread counts in: asking inside defeats the cache."""
+    return njit(nogil=True, cache=True, parallel=True, error_model="numpy", **flags)  # type: ignore[no-any-return]
+
+
+def _pointer(context: Any, builder: Any, array_type: Any, array: Any, index: Any) -> Any:
+    struct = context.make_array(array_type)(context, builder, array)
+    return cgutils.get_item_pointer(context, builder, array_type, struct, [index], wraparound=False)
+
+
+@intrinsic
+def atomic_add(typing_context: Any, array: Any, index: Any, value: Any) -> Any:
+    """`old = array[index]; array[index] += value`, relaxed."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pointer = _pointer(context, builder, signature.args[0], args[0], args[1])
+        op = "fadd" if isinstance(signature.args[0].dtype, types.Float) else "add"
+        return builder.atomic_rmw(op, pointer, args[2], "monotonic")
+
+    return array.dtype(array, types.intp, array.dtype), codegen
+
+
+__all__ = ["atomic_add", "get_num_threads", "kernel", "parallel_kernel", "prange", "set_num_threads"]
