@@ -1,54 +1,86 @@
-"""One frozen Settings object: defaults, then PENSTOCK_* variables, then `with config(...)`, then a call's own keywords."""
+"""One frozen Settings object. Later ones win: defaults, PENSTOCK_* variables, `with config(...)`, a call's keywords."""
 
 from __future__ import annotations
 
 import contextlib
+import operator
 import os
 import re
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 from penstock.errors import UsageError
 
-Size = int | str
+Size = int | float | str
+_PREFIXES = "KMGTP"
 _UNITS = {"": 1, "B": 1}
-_UNITS |= {f"{p}B": 1000**k for k, p in enumerate("KMGTP", 1)} | {p: 1000**k for k, p in enumerate("KMGTP", 1)}
-_UNITS |= {f"{p}IB": 1024**k for k, p in enumerate("KMGTP", 1)}
+_UNITS |= {p + end: 1000**k for k, p in enumerate(_PREFIXES, 1) for end in ("", "B")}
+_UNITS |= {p + end: 1024**k for k, p in enumerate(_PREFIXES, 1) for end in ("I", "IB")}
 
 
 def parse_size(text: Size) -> int:
     """Bytes from `512MB` (powers of 1000), `2GiB` (powers of 1024) or a plain number."""
-    if isinstance(text, int):
-        size = text
-    else:
-        match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", text)
+    wrong = f"{text!r} is not a size: write 512MB, 2GiB or a number of bytes"
+    if isinstance(text, str):
+        match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", text, re.ASCII)
         if not match or match[2].upper() not in _UNITS:
-            raise UsageError(f"{text!r} is not a size: write 512MB, 2GiB or a number of bytes")
-        size = int(float(match[1]) * _UNITS[match[2].upper()])
+            raise UsageError(wrong)
+        size = int(Decimal(match[1]) * _UNITS[match[2].upper()])
+    elif isinstance(text, bool):
+        raise UsageError(wrong)
+    else:
+        try:
+            size = int(text)  # NumPy's integers and 4e9 are numbers, too
+        except (TypeError, ValueError, OverflowError):
+            raise UsageError(wrong) from None
     if size <= 0:
         raise UsageError(f"{text!r} is not a size: it must be positive")
     return size
 
 
-def format_size(size: float) -> str:
-    """`1536000` -> `1.5 MB`: the same powers of 1000 that `parse_size` reads."""
-    for unit in ("B", "kB", "MB", "GB", "TB"):
-        if size < 1000 or unit == "TB":
-            return f"{size:.0f} {unit}" if unit == "B" or size >= 100 else f"{size:.1f} {unit}"
-        size /= 1000
+def format_size(size: float, rounded: Callable[[float], float] = round) -> str:
+    """`1536000` -> `1.5 MB`: the same powers of 1000 that `parse_size` reads. `rounded` may be math.ceil or floor."""
+    for k, unit in enumerate(("B", "kB", "MB", "GB", "TB")):
+        scale = 1000**k
+        decimals = 1 if k and size < 100 * scale else 0
+        shown = rounded(size * 10**decimals / scale) / 10**decimals
+        if shown < 1000 or unit == "TB":
+            return f"{shown:.{decimals}f} {unit}"
     raise AssertionError
 
 
 def available_memory() -> int:
-    """The smaller of physical memory and the cgroup's limit."""
+    """The smaller of physical memory and what the control groups of this process allow."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+    for path in _cgroup_limits(Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")):
+        # "max" where there is no limit
         with contextlib.suppress(OSError, ValueError):
-            total = min(total, int(Path(path).read_text()))
+            total = min(total, int(path.read_text()))
     return total
+
+
+def _cgroup_limits(membership: Path, mount: Path) -> Iterator[Path]:
+    """Files that may hold a limit: of the process's group and of every group around it. In a container the path
+    may belong to the host's view, so the mount point itself is always among them."""
+    try:
+        lines = membership.read_text().splitlines()
+    except OSError:
+        return
+    for line in lines:
+        _, controllers, group = line.split(":", 2)
+        if controllers == "":
+            root, name = mount, "memory.max"
+        elif "memory" in controllers.split(","):
+            root, name = mount / "memory", "memory.limit_in_bytes"
+        else:
+            continue
+        inside = Path(group.lstrip("/"))
+        for folder in (inside, *inside.parents):
+            yield root / folder / name
 
 
 def available_threads() -> int:
@@ -76,64 +108,84 @@ class Settings:
     """Compare each page with its checksum as it is read."""
 
 
+def _count(value: Any) -> int:
+    try:
+        count = int(value) if isinstance(value, str) else operator.index(value)
+    except (TypeError, ValueError):
+        count = 0
+    if count < 1 or isinstance(value, bool):
+        raise UsageError(f"{value!r} is not a whole number of at least 1")
+    return count
+
+
+def _folder(value: Any) -> Path:
+    try:
+        return Path(value).expanduser()
+    except (TypeError, RuntimeError):
+        raise UsageError(f"{value!r} is not a folder") from None
+
+
+def _flag(value: Any) -> bool:
+    word = str(value).strip().lower()
+    if word in ("1", "true", "yes", "on"):
+        return True
+    if word in ("0", "false", "no", "off"):
+        return False
+    raise UsageError(f"{value!r} is neither true nor false")
+
+
 _PARSERS: dict[str, Callable[[Any], Any]] = {
     "memory_limit": parse_size,
-    "threads": int,
-    "temp_directory": lambda value: None if value is None else Path(value).expanduser(),
-    "max_temp_directory_size": lambda value: None if value is None else parse_size(value),
-    "progress": lambda value: _flag(value) if isinstance(value, str) else value,
-    "direct_io": lambda value: _flag(value),
-    "verify_checksums": lambda value: _flag(value),
+    "threads": _count,
+    "temp_directory": _folder,
+    "max_temp_directory_size": parse_size,
+    "progress": lambda value: value if callable(value) else _flag(value),
+    "direct_io": _flag,
+    "verify_checksums": _flag,
 }
 _overrides: ContextVar[dict[str, Any] | None] = ContextVar("penstock_settings", default=None)
 
 
-def _flag(value: Any) -> bool:
-    if isinstance(value, str):
-        word = value.strip().lower()
-        if word in ("1", "true", "yes", "on"):
-            return True
-        if word in ("0", "false", "no", "off"):
-            return False
-        raise UsageError(f"{value!r} is neither true nor false")
-    return bool(value)
-
-
-def _parsed(values: dict[str, Any]) -> dict[str, Any]:
-    known = {f.name for f in fields(Settings)}
-    for name in values:
-        if name not in known:
-            raise UsageError(f"there is no setting {name!r}; the settings are {', '.join(sorted(known))}")
-    parsed = {name: _PARSERS[name](value) for name, value in values.items()}
-    if parsed.get("threads", 1) < 1:
-        raise UsageError("threads must be at least 1")
+def _parsed(values: dict[str, Any], where: str = "") -> dict[str, Any]:
+    """The values that are not None, checked. `where` stands before the name of a setting that is wrong."""
+    parsed = {}
+    for name, value in values.items():
+        if name not in _PARSERS:
+            raise UsageError(f"there is no setting {name!r}; the settings are {', '.join(sorted(_PARSERS))}")
+        if value is not None:
+            try:
+                parsed[name] = _PARSERS[name](value)
+            except UsageError as error:
+                raise UsageError(f"{where}{name.upper() if where else name}: {error}") from None
     return parsed
 
 
 def settings(**overrides: Any) -> Settings:
-    """The settings in force here; keywords that are not None win over everything else."""
-    values: dict[str, Any] = {}
-    for field in fields(Settings):
-        text = os.environ.get(f"PENSTOCK_{field.name.upper()}")
-        if text:
-            values[field.name] = text
-    values |= _overrides.get() or {}
-    values |= {name: value for name, value in overrides.items() if value is not None}
-    parsed = _parsed(values)
-    parsed.setdefault("memory_limit", available_memory() * 8 // 10)
-    parsed.setdefault("threads", available_threads())
-    return Settings(**parsed)
+    """The settings in force here. A keyword wins over everything else; None leaves the setting as it is."""
+    texts = {name: os.environ.get(f"PENSTOCK_{name.upper()}") or None for name in _PARSERS}
+    values = _parsed(texts, "PENSTOCK_") | (_overrides.get() or {}) | _parsed(overrides)
+    values.setdefault("memory_limit", available_memory() * 8 // 10)
+    values.setdefault("threads", available_threads())
+    return Settings(**values)
 
 
 @contextlib.contextmanager
 def config(**overrides: Any) -> Iterator[Settings]:
     """`with config(memory_limit="4GB"):` sets defaults for every call inside."""
-    _parsed(overrides)
-    token = _overrides.set({**(_overrides.get() or {}), **overrides})
+    token = _overrides.set((_overrides.get() or {}) | _parsed(overrides))
     try:
         yield settings()
     finally:
         _overrides.reset(token)
 
 
-__all__ = ["Settings", "Size", "available_memory", "available_threads", "config", "format_size", "parse_size", "settings"]
+__all__ = [
+    "Settings",
+    "Size",
+    "available_memory",
+    "available_threads",
+    "config",
+    "format_size",
+    "parse_size",
+    "settings",
+]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from os import PathLike
+from typing import Any
 
 
 class PenstockError(Exception):
@@ -22,8 +24,8 @@ class InputError(PenstockError, ValueError):
         self, reason: str, *, path: str | PathLike[str] | None = None, line: int | None = None, hint: str | None = None
     ) -> None:
         self.reason, self.path, self.line, self.hint = reason, None if path is None else str(path), line, hint
-        where = "" if path is None else f"{path}: " if line is None else f"{path}, line {line}: "
-        super().__init__(where + reason + (f" ({hint})" if hint else ""))
+        where = ", ".join(([] if path is None else [str(path)]) + ([] if line is None else [f"line {line}"]))
+        super().__init__((f"{where}: " if where else "") + reason + (f" ({hint})" if hint else ""))
 
 
 class StoreError(PenstockError):
@@ -59,11 +61,17 @@ class DoesNotFit(PenstockError, MemoryError):
     def __init__(self, what: str, *, needed: int, limit: int, setting: str = "memory_limit") -> None:
         from penstock.config import format_size
 
-        self.needed, self.limit, self.setting = needed, limit, setting
-        super().__init__(
-            f"{what} needs {format_size(needed)}, but {setting} is {format_size(limit)}: "
-            f"set {setting} to at least {format_size(needed)}"
-        )
+        self.what, self.needed, self.limit, self.setting = what, needed, limit, setting
+        # Rounded up: who sets what this sentence says must not be refused again.
+        enough, given = format_size(needed, math.ceil), format_size(limit, math.floor)
+        super().__init__(f"{what} needs {enough}, but {setting} is {given}: set {setting} to at least {enough}")
+
+    def __reduce__(self) -> tuple[Any, ...]:  # keyword arguments do not survive a trip between processes by themselves
+        return _does_not_fit, (self.what, self.needed, self.limit, self.setting)
+
+
+def _does_not_fit(what: str, needed: int, limit: int, setting: str) -> DoesNotFit:
+    return DoesNotFit(what, needed=needed, limit=limit, setting=setting)
 
 
 class DiskFull(PenstockError, OSError):

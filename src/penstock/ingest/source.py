@@ -55,6 +55,8 @@ class EdgeSource(ABC):
     """What `position` and `size` count, for the progress bar: `edges` or `bytes`."""
     position: int = 0
     size: int | None = None
+    id_bounds: tuple[int, int] | None = None
+    """Smallest and largest integer id, declared vertices included, when that is known before reading; else None."""
 
     @abstractmethod
     def chunks(self, *, threads: int, memory: int) -> Iterator[EdgeChunk]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from llvmlite import ir
 from numba import config as _numba_config
-from numba import get_num_threads, njit, prange, set_num_threads, types
+from numba import njit, prange, set_num_threads, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
@@ -21,7 +20,7 @@ def kernel(**flags: Any) -> Callable[[Any], Any]:
 
 
 def parallel_kernel(**flags: Any) -> Callable[[Any], Any]:
-    """A kernel with `prange`: called from one thread at a time. Pass thread counts in: asking inside defeats the cache."""
+    """A kernel with `prange`, called from one thread at a time. Pass thread counts in: asking defeats the cache."""
     return njit(nogil=True, cache=True, parallel=True, error_model="numpy", **flags)  # type: ignore[no-any-return]
 
 
@@ -42,4 +41,9 @@ def atomic_add(typing_context: Any, array: Any, index: Any, value: Any) -> Any:
     return array.dtype(array, types.intp, array.dtype), codegen
 
 
-__all__ = ["atomic_add", "get_num_threads", "kernel", "parallel_kernel", "prange", "set_num_threads"]
+def use_threads(threads: int) -> None:
+    """Run parallel kernels on this many threads, or on as many as Numba was started with."""
+    set_num_threads(max(1, min(threads, _numba_config.NUMBA_NUM_THREADS)))
+
+
+__all__ = ["atomic_add", "kernel", "parallel_kernel", "prange", "use_threads"]

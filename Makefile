@@ -1,0 +1,62 @@
+# `make demo` and `make test` need only python3 (3.11 or newer) and make: each prepares .venv by itself, once.
+# Options: PYTHON=python3.12 to choose the interpreter, ARGS="..." to pass arguments on, JOBS=8 for more test workers.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+JOBS ?= 2
+ARGS ?=
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.DEFAULT_GOAL := help
+# Two pips in one environment tread on each other.
+.NOTPARALLEL:
+# Stamps are kept, or make would delete them as intermediate files and install again.
+.SECONDARY:
+.PHONY: help demo test test-all lint format bench clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+demo: $(VENV)/.ready ## generate a graph several times its memory budget, rank it from disk, show the top ten
+	$(BIN)/python examples/demo.py $(ARGS)
+
+test: $(VENV)/.ready-test ## the fast tests
+	$(BIN)/python -m pytest -n $(JOBS) -q -m "not slow" $(ARGS)
+
+test-all: $(VENV)/.ready-test $(VENV)/.ready-bench ## every test, slow ones too
+	$(BIN)/python -m pytest -n $(JOBS) -q $(ARGS)
+
+lint: $(VENV)/.ready-lint ## style, format and types, changing nothing
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(VENV)/.ready-lint ## put the code into the house's format
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.ready-bench ## the benchmarks; ARGS="--help" lists them
+	$(BIN)/python benchmarks/run.py $(ARGS)
+
+clean: ## remove all that make made: .venv, caches, demo and benchmark data
+	rm -rf $(VENV) demo bench-data build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# pip, not python, is the witness: where Debian lacks python3-venv, a failed attempt leaves a python behind.
+$(BIN)/pip:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Penstock needs Python 3.11 or newer; this is " + sys.version.split()[0] + ": say make PYTHON=...")'
+	@echo "Creating $(VENV) with $$($(PYTHON) --version)."
+	@$(PYTHON) -m venv $(VENV) || { echo "No virtual environment: on Debian and Ubuntu, install python3-venv."; exit 1; }
+
+$(VENV)/.ready: pyproject.toml | $(BIN)/pip
+	@echo "Installing penstock and what it needs into $(VENV) (once; a minute or two)."
+	@$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	@$(BIN)/python -m pip install --quiet --editable .
+	@touch $@
+
+$(VENV)/.ready-%: $(VENV)/.ready
+	@echo "Installing the $* tools into $(VENV)."
+	@$(BIN)/python -m pip install --quiet --group $*
+	@touch $@

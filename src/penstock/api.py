@@ -1,0 +1,166 @@
+"""The functions of `import penstock`: they turn keywords into options and settings, and call what does the work."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from penstock.config import Settings, settings
+from penstock.errors import UsageError
+
+if TYPE_CHECKING:
+    from penstock.graph import Graph
+    from penstock.ingest.build import BuildReport
+    from penstock.result import Result
+
+_SETTINGS = {field.name for field in fields(Settings)}
+
+
+def _split(options: dict[str, Any]) -> tuple[Settings, dict[str, Any]]:
+    """A call's keywords: those that are settings, and the rest."""
+    mine = {name: value for name, value in options.items() if name in _SETTINGS}
+    return settings(**mine), {name: value for name, value in options.items() if name not in _SETTINGS}
+
+
+def build_store(source: Any, target: str | os.PathLike[str], **options: Any) -> BuildReport:
+    """Build a store from a path, several paths, a table, arrays or a graph object, and say what it took."""
+    from penstock.ingest.build import build
+    from penstock.ingest.open import open_source, open_vertices, split_options
+
+    chosen, rest = _split(options)
+    build_options, source_options, vertices = split_options(rest)
+    edges = open_source(source, **source_options)
+    return build(edges, target, build_options, chosen, open_vertices(vertices))
+
+
+def ingest(source: Any, target: str | os.PathLike[str], **options: Any) -> Graph:
+    """Build a store out of core, and open it.
+
+    >>> g = ingest("edges.parquet", "web.pen", memory_limit="2GB")   # doctest: +SKIP
+    """
+    build_store(source, target, **options)
+    return open_graph(target)
+
+
+def generate(kind: str, target: str | os.PathLike[str], **options: Any) -> Graph:
+    """Make a graph: `generate("kron", "k20.pen", scale=20, seed=1, undirected=True)`."""
+    generate_store(kind, target, **options)
+    return open_graph(target)
+
+
+def generate_store(kind: str, target: str | os.PathLike[str], **options: Any) -> BuildReport:
+    """Like `generate`, but returns what it took."""
+    from penstock.ingest.build import build
+    from penstock.ingest.generators import generator
+    from penstock.ingest.options import BuildOptions
+    from penstock.ingest.open import split_options
+
+    chosen, rest = _split(options)
+    build_options, params, _ = split_options(rest)
+    edges = generator(kind, **params)
+    if build_options.undirected and build_options.duplicates is None and "self_loops" not in rest:
+        # "Kronecker N symmetrised" means what everybody means by it: no duplicates, no loops.
+        build_options = BuildOptions(**{**vars(build_options), "self_loops": "drop"})
+    return build(edges, target, build_options, chosen)
+
+
+def open_graph(path: str | os.PathLike[str]) -> Graph:
+    """Open a store."""
+    from penstock.graph import Graph
+
+    return Graph.open(path)
+
+
+def from_edges(source: Any, target: Any, weight: Any = None, **options: Any) -> Graph:
+    """A graph from arrays, in a temporary store that is deleted when the graph is closed."""
+    columns = {} if weight is None else {"weight": weight}
+    return _temporary({"source": source, "target": target, **columns}, options)
+
+
+def from_networkx(graph: Any, **options: Any) -> Graph:
+    """A graph from a NetworkX graph, in a temporary store that is deleted when the graph is closed."""
+    return _temporary(graph, options)
+
+
+def _temporary(source: Any, options: dict[str, Any]) -> Graph:
+    import weakref
+
+    from penstock.graph import Graph
+    from penstock.store.draft import remove_store
+    from penstock.store.reader import Store
+
+    chosen, _ = _split(options)
+    folder = Path(tempfile.mkdtemp(prefix="penstock-", dir=chosen.temp_directory))
+    path = folder / "graph.pen"
+    options.setdefault("page_size", "64KiB")
+    try:
+        build_store(source, path, **options)
+    except BaseException:
+        folder.rmdir()
+        raise
+    graph = Graph(Store(path), temporary=True)
+
+    def remove() -> None:
+        remove_store(path)
+        if folder.exists():
+            folder.rmdir()
+
+    weakref.finalize(graph, remove)
+    return graph
+
+
+ALGORITHMS = ("pagerank",)
+
+
+def run(algorithm: str, graph: Graph | str | os.PathLike[str], **options: Any) -> Result:
+    """Run an algorithm by its name."""
+    if algorithm not in ALGORITHMS:
+        raise UsageError(f"there is no algorithm {algorithm!r}; there is {', '.join(ALGORITHMS)}")
+    return pagerank(graph, **options)
+
+
+def pagerank(
+    graph: Graph | str | os.PathLike[str],
+    *,
+    damping: float = 0.85,
+    tol: float = 1e-6,
+    max_iter: int = 100,
+    dtype: str = "float64",
+    **options: Any,
+) -> Result:
+    """PageRank of every vertex, from disk, inside `memory_limit`.
+
+    >>> pagerank(g, memory_limit="4GB").top(10)   # doctest: +SKIP
+    """
+    from penstock.algorithms.pagerank import pagerank as algorithm
+    from penstock.graph import Graph
+
+    chosen, rest = _split(options)
+    if rest:
+        raise UsageError(f"pagerank has no option {next(iter(rest))!r}")
+    handle = graph if isinstance(graph, Graph) else open_graph(graph)
+    return algorithm(handle, chosen, damping=damping, tol=tol, max_iter=max_iter, dtype=dtype)
+
+
+def check(graph: Graph | str | os.PathLike[str], **options: Any) -> Sequence[str]:
+    """Compare every byte of a store with its checksums, and its parts with one another; returns what is wrong."""
+    from penstock.graph import Graph
+    from penstock.store.check import check_store
+
+    chosen, rest = _split(options)
+    if rest:
+        raise UsageError(f"check has no option {next(iter(rest))!r}")
+    return check_store(graph.path if isinstance(graph, Graph) else Path(graph), chosen)
+
+
+def export(graph: Graph | str | os.PathLike[str], target: str | os.PathLike[str], **options: Any) -> Path:
+    """Write the edges to a file, in the format of its name."""
+    from penstock.export.files import export_graph
+    from penstock.graph import Graph
+
+    handle = graph if isinstance(graph, Graph) else open_graph(graph)
+    return export_graph(handle, target, **options)

@@ -1,0 +1,96 @@
+"""The source behind every format with one edge per line: blocks in, chunks out, counts and id kinds checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from penstock.errors import InputError
+from penstock.ingest.blocks import Block, parse_blocks
+from penstock.ingest.layout import Layout
+from penstock.ingest.rows import MIXED, BadRow, RowParser, Rows
+from penstock.ingest.source import EdgeChunk, EdgeSource
+from penstock.ingest.textfile import TextFile
+
+
+@dataclass
+class _Part:
+    chunk: EdgeChunk
+    rows: int
+    negative: int
+    big: int
+
+
+class LineSource(EdgeSource):
+    """Edges from files whose lines all have one layout."""
+
+    unit: ClassVar[str] = "bytes"
+
+    def __init__(
+        self,
+        starts: Sequence[tuple[TextFile, int]],
+        layout: Layout,
+        *,
+        declared: int | None = None,
+        noun: str = "edges",
+        allow_empty: bool = False,
+        block_size: int | None = None,
+    ) -> None:
+        self.starts, self.layout = list(starts), layout
+        self.declared, self.noun, self.allow_empty, self.block_size = declared, noun, allow_empty, block_size
+        self.path = self.starts[0][0].path
+        self.name = str(self.path) if len(self.starts) == 1 else f"{self.path} and {len(self.starts) - 1} more"
+        self.string_ids = layout.string_ids
+        self.columns = {name: column.type for name, column in layout.columns.items()}
+        self.size = sum(file.size for file, _ in self.starts)
+        self.estimated_edges = declared
+
+    def convert(self, rows: Rows) -> EdgeChunk:
+        """What a format makes of parsed rows, in the worker; may raise BadRow."""
+        return EdgeChunk(rows.source, rows.target, rows.columns)
+
+    def wrong(self, file: TextFile, offset: int, bad: BadRow) -> InputError:
+        """A row of the block at `offset` as an error with its line."""
+        number, _ = file.line_of_row(offset, bad.row, self.layout.is_row)
+        return InputError(bad.reason, path=file.path, line=number or None, hint=bad.hint)
+
+    def chunks(self, *, threads: int, memory: int) -> Iterator[EdgeChunk]:
+        parser = RowParser(self.layout)
+
+        def work(block: Block) -> _Part:
+            try:
+                rows = parser.parse(block.array, block.begin, block.end)
+                return _Part(self.convert(rows), len(rows), rows.negative, rows.big)
+            except BadRow as bad:
+                raise self.wrong(block.file, block.offset, bad) from None
+
+        total, negative, big = 0, 0, 0
+        passed, current = 0, self.starts[0][0]
+        for part in parse_blocks(self.starts, work, threads=threads, memory=memory, size=self.block_size):
+            found = part.value
+            if (negative and found.big) or (big and found.negative):
+                raise self.wrong(part.file, part.offset, BadRow(max(found.negative, found.big) - 1, *MIXED))
+            negative, big = negative or found.negative, big or found.big
+            if self.declared is not None and total + found.rows > self.declared:
+                reason = f"there are more {self.noun} than the {self.declared} declared"
+                raise self.wrong(part.file, part.offset, BadRow(self.declared - total, reason))
+            total += found.rows
+            if part.file is not current:
+                passed, current = passed + current.size, part.file
+            self.position = passed + part.position
+            if found.rows:
+                yield found.chunk
+        self.position = self.size or 0
+        if self.declared is not None and total < self.declared:
+            raise InputError(f"declares {self.declared} {self.noun} but holds {total}", path=self.path)
+        if not total and not self.allow_empty:
+            raise no_edges(self.name)
+
+
+def no_edges(name: str) -> InputError:
+    """The error for a file without a single edge."""
+    return InputError("holds no edges", path=name, hint="give allow_empty=True for a graph without edges")
+
+
+__all__ = ["LineSource", "no_edges"]

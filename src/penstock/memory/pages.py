@@ -1,0 +1,98 @@
+"""The pages of a store, streamed: read ahead, checked, cached, decoded, and handed to workers as blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+
+from penstock.config import Settings
+from penstock.memory.cache import PageCache, Policy
+from penstock.memory.ledger import Ledger
+from penstock.memory.stream import Extents, PageStream, StripedFile
+from penstock.store.columns import padded
+from penstock.store.encodings import Block, decode
+from penstock.store.reader import Direction
+
+Work = Callable[[int, int, Block, tuple[np.ndarray, ...]], None]
+"""`work(worker, page, block, column values)`; what it is given is valid until it returns."""
+
+
+class PageFeed:
+    """Streams pages of one direction, with the columns a run uses and no others."""
+
+    def __init__(
+        self,
+        direction: Direction,
+        ledger: Ledger,
+        settings: Settings,
+        *,
+        columns: Sequence[str] = (),
+        policy: Policy = "resident",
+        cache: int | None = None,
+    ) -> None:
+        self.direction, self.columns = direction, tuple(columns)
+        stripes = range(len(direction.store.roots))
+        self._files = [
+            StripedFile([direction.path(name, stripe) for stripe in stripes], direct=settings.direct_io)
+            for name in ("pages", *self.columns)
+        ]
+        parts = [Extents.pages(self._files[0], len(direction), direction.store.page_size)]
+        for file, column in zip(self._files[1:], self.columns, strict=True):
+            records = direction.column_records[column]
+            sizes = np.array([padded(int(n)) for n in records["bytes"]], np.int64)
+            parts.append(Extents(file, records["offset"].astype(np.int64), sizes))
+        self._home = direction.home
+        self._scratch = [direction.scratch() for _ in range(settings.threads)]
+        self._reservation = ledger.reserve(sum(array.nbytes for array in self._scratch), "decoded pages")
+        try:
+            smallest = PageStream.smallest(parts, settings.threads)
+            room = ledger.free - max(smallest, min(32 * parts[0].nbytes[:1].sum(), ledger.free // 4))
+            capacity = max(0, int(room) if cache is None else min(cache, int(room)))
+            self.cache = PageCache(capacity, ledger, policy) if capacity else None
+            verify = self._verify if settings.verify_checksums else None
+            self._stream = PageStream(parts, ledger, workers=settings.threads, cache=self.cache, verify=verify)
+        except BaseException:
+            self._reservation.release()
+            raise
+
+    def _verify(self, page: int, parts: tuple[np.ndarray, ...]) -> None:
+        self.direction.verify(page, parts[0])
+        for column, data in zip(self.columns, parts[1:], strict=True):
+            self.direction.verify_column(column, page, data)
+
+    def run(self, pages: Sequence[int] | np.ndarray, work: Work) -> None:
+        """Hand each of these pages to a worker, in any order."""
+        records, home, direction = self.direction.records, self._home, self.direction
+
+        def take(worker: int, page: int, parts: tuple[np.ndarray, ...]) -> None:
+            block = decode(parts[0], records[page], home, self._scratch[worker])
+            values = tuple(
+                direction.column_values(column, page, data)
+                for column, data in zip(self.columns, parts[1:], strict=True)
+            )
+            work(worker, page, block, values)
+
+        self._stream.run(pages, take)
+
+    @property
+    def stats(self) -> dict[str, Any]:
+        """What was read and what the cache saved."""
+        beat = self._stream.heartbeat()
+        return beat | {"cache": self.cache.heartbeat() if self.cache is not None else None}
+
+    def close(self) -> None:
+        self._stream.close()
+        if self.cache is not None:
+            self.cache.close()
+        for file in self._files:
+            file.close()
+        self._reservation.release()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()

@@ -1,0 +1,131 @@
+"""What a run did: seconds by phase, counters, peak memory, and on which machine."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import threading
+import time
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from penstock.config import available_memory, available_threads
+
+
+def peak_rss() -> int:
+    """The most memory this process has held so far, in bytes."""
+    # ru_maxrss of a child includes its parent's size at the fork; VmHWM does not.
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/self/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+    import resource
+
+    size = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return size if platform.system() == "Darwin" else size * 1024
+
+
+def machine() -> dict[str, Any]:
+    """Where the figures of a run come from. Versions are read from metadata: nothing is imported."""
+    return {
+        "system": f"{platform.system()} {platform.release()}",
+        "cpu": _cpu_name(),
+        "cpus": os.cpu_count() or 1,
+        "threads": available_threads(),
+        "memory": available_memory(),
+        "python": platform.python_version(),
+        "numpy": _version("numpy"),
+        "numba": _version("numba"),
+    }
+
+
+def _cpu_name() -> str:
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def _version(package: str) -> str | None:
+    from importlib import metadata
+
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+class Stats:
+    """Collects the figures of one run. Threads may share it."""
+
+    def __init__(self) -> None:
+        self.phases: dict[str, float] = {}
+        """Seconds by phase, in order of first use; a phase entered again adds up."""
+        self.counters: dict[str, int | float] = {}
+        """What was counted: bytes_read, arcs, iterations."""
+        self.notes: dict[str, Any] = {}
+        """What else is worth knowing: plan, residual, seed."""
+        self._began = time.perf_counter()
+        self._date = datetime.now().astimezone()
+        self._lock = threading.Lock()
+
+    @contextlib.contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """`with stats.phase("sort"):` adds the seconds inside, also when they end in an error."""
+        began = time.perf_counter()
+        with self._lock:
+            self.phases.setdefault(name, 0.0)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self.phases[name] += time.perf_counter() - began
+
+    def add(self, name: str, n: float = 1) -> None:
+        """Count `n` more of something."""
+        with self._lock:
+            self.counters[name] = self.counters.get(name, 0) + _plain(n)
+
+    def note(self, **values: Any) -> None:
+        """Keep values that are not counts; a later one replaces an earlier one."""
+        with self._lock:
+            self.notes |= values
+
+    @property
+    def seconds(self) -> float:
+        """Since this object was made."""
+        return time.perf_counter() - self._began
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything, ready for `json.dumps`."""
+        with self._lock:
+            return {
+                "penstock": _version("penstock"),
+                "date": self._date.isoformat(timespec="seconds"),
+                "seconds": self.seconds,
+                "phases": dict(self.phases),
+                "counters": dict(self.counters),
+                "peak_memory": peak_rss(),
+                "machine": machine(),
+                **{name: _plain(value) for name, value in self.notes.items()},
+            }
+
+
+def _plain(value: Any) -> Any:
+    """The value in JSON's own types."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, dict):
+        return {str(name): _plain(item) for name, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_plain(item) for item in value]
+    if hasattr(value, "tolist"):  # NumPy scalars and arrays
+        return value.tolist()
+    return str(value)
+
+
+__all__ = ["Stats", "machine", "peak_rss"]

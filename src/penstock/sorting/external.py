@@ -1,0 +1,248 @@
+"""Sample sort out of core: records are split by splitters into buckets on disk, each bucket is sorted in memory.
+
+Keys are uint64; a payload of fixed-width columns travels with them. Equal keys keep their input order. What fits in
+memory is never written. A bucket that turns out too big is split again by a sample of its own; a bucket of one
+single key is streamed, however big.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+
+from penstock.memory.buffers import allocate
+from penstock.memory.spill import Spill, SpillFile
+from penstock.sorting.partition import choose_splitters, gather, partition
+from penstock.sorting.radix import sort_keys, sort_pairs
+
+Run = tuple[np.ndarray, dict[str, np.ndarray]]
+"""Sorted keys and their payload; valid until the next run is asked for."""
+
+MAX_BUCKETS = 1024
+SAMPLE = 1 << 16
+
+
+@dataclass
+class _Bucket:
+    """Records on disk: segments of keys followed by payload columns."""
+
+    file: SpillFile
+    segments: list[tuple[int, int]] = field(default_factory=list)
+    count: int = 0
+    low: int = 0
+    high: int = (1 << 64) - 1
+
+    @property
+    def constant(self) -> bool:
+        return self.low == self.high
+
+
+class ExternalSorter:
+    """Add records in any order, then read them sorted, inside `memory` bytes."""
+
+    def __init__(
+        self,
+        spill: Spill,
+        *,
+        memory: int,
+        threads: int,
+        payload: Mapping[str, np.dtype] | None = None,
+        expected: int | None = None,
+        splitters: np.ndarray | None = None,
+        name: str = "sort",
+    ) -> None:
+        self._spill, self._threads, self._name = spill, threads, name
+        self._types = {key: np.dtype(kind) for key, kind in (payload or {}).items()}
+        self.capacity = self.capacity_for(memory, self._types)
+        if expected is not None and splitters is None:
+            self.capacity = max(1024, min(self.capacity, expected + 1024))
+        record = self.record_bytes(self._types)
+        self._buffers = allocate(2 * self.capacity * record)
+        self._a, self._b = self._views(0), self._views(self.capacity * record)
+        self._filled = 0
+        self._expected, self._splitters = expected, splitters
+        self._buckets: list[_Bucket] = []
+        self.count = 0
+        self._serial = 0
+
+    @staticmethod
+    def record_bytes(payload: Mapping[str, np.dtype]) -> int:
+        """Memory for one record in one of the two buffers: the key, its rank while sorting, the payload."""
+        return 8 + (4 if payload else 0) + sum(np.dtype(kind).itemsize for kind in payload.values())
+
+    @classmethod
+    def capacity_for(cls, memory: int, payload: Mapping[str, np.dtype]) -> int:
+        """Records that can be sorted at once. Two bytes each hold bucket numbers while they are partitioned."""
+        return max(1024, min(memory // (2 * cls.record_bytes(payload) + 2), (1 << 32) - 1))
+
+    def _views(self, at: int) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
+        """(keys, ranks, payload columns) of one buffer, widest first so that each is aligned."""
+        capacity = self.capacity // 8 * 8
+        self.capacity = capacity
+
+        def take(dtype: np.dtype) -> np.ndarray:
+            nonlocal at
+            view = self._buffers[at : at + capacity * dtype.itemsize].view(dtype)
+            at += capacity * dtype.itemsize
+            return view
+
+        keys = take(np.dtype(np.uint64))
+        ranks = take(np.dtype(np.uint32)) if self._types else np.empty(0, np.uint32)
+        columns = {name: take(kind) for name, kind in sorted(self._types.items(), key=lambda item: -item[1].itemsize)}
+        return keys, ranks, [columns[name] for name in self._types]
+
+    # ---- in
+
+    def room(self) -> tuple[np.ndarray, list[np.ndarray]]:
+        """Free space to write records into directly; call `advance` after. Never empty."""
+        if self._filled == self.capacity:
+            self._flush()
+        keys, _, columns = self._a
+        return keys[self._filled :], [column[self._filled :] for column in columns]
+
+    def advance(self, count: int) -> None:
+        """`count` records were written into `room`."""
+        self._filled += count
+        self.count += count
+
+    def add(self, keys: np.ndarray, payload: Mapping[str, np.ndarray] | None = None) -> None:
+        """Append records."""
+        at = 0
+        while at < len(keys):
+            room, columns = self.room()
+            take = min(len(room), len(keys) - at)
+            room[:take] = keys[at : at + take]
+            for column, name in zip(columns, self._types, strict=True):
+                assert payload is not None
+                column[:take] = payload[name][at : at + take]
+            self.advance(take)
+            at += take
+
+    def _flush(self) -> None:
+        """Split what is in memory over the buckets on disk."""
+        if self._splitters is None:
+            keys = self._a[0][: self._filled]
+            sample = keys[:: max(1, len(keys) // SAMPLE)]
+            self._splitters = choose_splitters(sample, self._bucket_count(self._expected))
+        if not self._buckets:
+            self._buckets = self._new_buckets(self._splitters, 0, (1 << 64) - 1)
+        self._distribute(self._filled, self._splitters, self._buckets)
+        self._filled = 0
+
+    def _bucket_count(self, expected: int | None) -> int:
+        if expected is None:
+            return 64
+        # Buckets of about 60 % of memory leave room for an uneven sample.
+        return int(min(MAX_BUCKETS, max(2, -(-expected * 10 // (self.capacity * 6)))))
+
+    def _new_buckets(self, splitters: np.ndarray, low: int, high: int) -> list[_Bucket]:
+        bounds = [low, *(int(s) for s in splitters), high + 1]
+        buckets = []
+        for begin, end in pairwise(bounds):
+            self._serial += 1
+            buckets.append(_Bucket(self._spill.create(f"{self._name}.{self._serial}"), low=begin, high=end - 1))
+        return buckets
+
+    def _distribute(self, count: int, splitters: np.ndarray, buckets: list[_Bucket]) -> None:
+        keys, ranks, columns = self._a
+        out, _, out_columns = self._b
+        payload = [column[:count] for column in columns]
+        bounds = partition(keys[:count], payload, splitters, out, out_columns, ranks, self._threads)
+        for bucket, begin, end in zip(buckets, bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+            if begin < end:
+                offset = bucket.file.append(out[begin:end], *(column[begin:end] for column in out_columns))
+                bucket.segments.append((offset, end - begin))
+                bucket.count += end - begin
+
+    # ---- out
+
+    def sorted(self) -> Iterator[Run]:
+        """The records in order of their keys, some at a time. Ends the sorter."""
+        if not self._buckets:
+            yield self._sort(self._filled)
+        else:
+            if self._filled:
+                self._flush()
+            stack = self._buckets[::-1]
+            while stack:
+                bucket = stack.pop()
+                if bucket.count > self.capacity and not bucket.constant:
+                    stack.extend(self._split(bucket)[::-1])
+                elif bucket.count:
+                    for count in self._load(bucket):
+                        yield self._sort(count) if not bucket.constant else self._run(count)
+                bucket.file.delete()
+        self.close()
+
+    def close(self) -> None:
+        """Give the memory back."""
+        for bucket in self._buckets:
+            bucket.file.delete()
+        empty = np.empty(0, np.uint8)
+        self._buffers = empty
+        self._a = self._b = (empty, empty, [])
+
+    def _load(self, bucket: _Bucket) -> Iterator[int]:
+        """Read a bucket into buffer A, all of it or as much as fits; yields how many records are there."""
+        keys, _, columns = self._a
+        filled = 0
+        for offset, count in bucket.segments:
+            at = 0
+            while at < count:
+                if filled == self.capacity:
+                    yield filled
+                    filled = 0
+                take = min(count - at, self.capacity - filled)
+                where = offset
+                for column in (keys, *columns):
+                    width = column.itemsize
+                    bucket.file.read_into(where + at * width, column[filled : filled + take])
+                    where += count * width
+                filled += take
+                at += take
+        if filled:
+            yield filled
+
+    def _split(self, bucket: _Bucket) -> list[_Bucket]:
+        """A bucket that does not fit, split by a sample of its own."""
+        sample = self._sample(bucket)
+        splitters = choose_splitters(sample, self._bucket_count(bucket.count))
+        splitters = splitters[(splitters > bucket.low) & (splitters <= bucket.high)]
+        if not len(splitters):
+            splitters = np.array([(bucket.low + bucket.high) // 2 + 1], np.uint64)
+        parts = self._new_buckets(splitters, bucket.low, bucket.high)
+        for count in self._load(bucket):
+            self._distribute(count, splitters, parts)
+        return parts
+
+    def _sample(self, bucket: _Bucket) -> np.ndarray:
+        """Keys from all over a bucket, a short stretch of each segment."""
+        stretch = max(64, SAMPLE // len(bucket.segments))
+        found = []
+        for offset, count in bucket.segments[:: max(1, len(bucket.segments) * 64 // SAMPLE)]:
+            for k in range(8):
+                piece = np.empty(max(1, min(count, stretch) // 8), np.uint64)
+                bucket.file.read_into(offset + 8 * ((count - len(piece)) * k // 7), piece)
+                found.append(piece)
+        return np.concatenate(found)
+
+    def _run(self, count: int) -> Run:
+        keys, _, columns = self._a
+        return keys[:count], {name: column[:count] for name, column in zip(self._types, columns, strict=True)}
+
+    def _sort(self, count: int) -> Run:
+        keys, ranks, columns = (self._a[0][:count], self._a[1][:count], self._a[2])
+        scratch, scratch_ranks, out = (self._b[0][:count], self._b[1][:count], self._b[2])
+        if not self._types:
+            keys, _ = sort_keys(keys, scratch, self._threads)
+            return keys, {}
+        ranks.fill(1)
+        ranks[:1] = 0
+        np.cumsum(ranks, out=ranks)
+        keys, ranks, *_ = sort_pairs(keys, ranks, scratch, scratch_ranks, self._threads)
+        for column, target in zip(columns, out, strict=True):
+            gather(column[:count], ranks, target[:count])
+        return keys, {name: target[:count] for name, target in zip(self._types, out, strict=True)}

@@ -1,0 +1,238 @@
+"""Writing a store: arcs come sorted, pages leave in order."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from penstock.errors import DiskFull, StoreError
+from penstock.store import encodings
+from penstock.store.blob import write_blob
+from penstock.store.checksum import checksum
+from penstock.store.columns import COLUMN_RECORD, extremes, padded, type_dtype
+from penstock.store.draft import Draft
+from penstock.store.encodings import Encoding
+from penstock.store.index import cut_pages
+from penstock.store.manifest import serialise
+
+BATCH = 8 << 20
+"""Bytes of pages that are filled at once, by all threads, and written at once."""
+
+
+class StoreWriter:
+    """Fills a draft and commits it. The caller brings directions, vertex columns and ids, in any order."""
+
+    def __init__(self, draft: Draft, *, page_size: int, encoding: Encoding) -> None:
+        self.draft, self.page_size, self.encoding = draft, page_size, encoding
+        self.blobs: dict[str, Any] = {}
+        self.directions: dict[str, Any] = {}
+        self.vertex: dict[str, Any] = {}
+        self.home: np.ndarray | None = None
+
+    @property
+    def roots(self) -> list[Path]:
+        """Where each stripe lies."""
+        return self.draft.stripes or [self.draft.path]
+
+    def direction(self, name: str, degrees: np.ndarray, columns: Mapping[str, str]) -> DirectionWriter:
+        """Begin `out` or `in`; with physical ids `out` comes first, for its pages are the addresses."""
+        records = cut_pages(degrees, self.encoding.id_bytes, self.page_size)
+        records["encoding"] = self.encoding.code
+        if self.home is None:
+            if self.encoding.physical:
+                slots = int(records["vertices"].max(initial=0))
+                encodings.check_physical(self.encoding, len(records), slots)
+            self.home = records
+        return DirectionWriter(self, name, records, degrees, columns)
+
+    def blob(self, name: str, pieces: np.ndarray | Iterable[np.ndarray]) -> None:
+        """Write an array file."""
+        with disk_errors(self.draft.path):
+            self.blobs[name] = write_blob(self.draft.path / name, pieces)
+
+    def vertex_column(self, name: str, kind: str, pieces: np.ndarray | Iterable[np.ndarray]) -> None:
+        """Write one value per vertex."""
+        self.blob(f"vertex/{name}", pieces)
+        self.vertex[name] = {"type": kind, "file": f"vertex/{name}"}
+
+    def commit(self, meta: Mapping[str, Any]) -> None:
+        """Write meta.json last of all, then let the store appear."""
+        store = self.draft.target
+        stripes = [os.path.relpath(s, store) for s in self.draft.stripes] or ["."]
+        body = dict(meta) | {
+            "page_size": self.page_size,
+            "encoding": self.encoding.name,
+            "stripes": stripes,
+            "directions": self.directions,
+            "vertex": self.vertex,
+            "blobs": self.blobs,
+        }
+        with disk_errors(self.draft.path):
+            (self.draft.path / "meta.json.new").write_bytes(serialise(body))
+            os.rename(self.draft.path / "meta.json.new", self.draft.path / "meta.json")
+            self.draft.commit()
+
+
+class DirectionWriter:
+    """Takes the neighbours of all arcs in order, with their column values, and writes pages."""
+
+    def __init__(
+        self, store: StoreWriter, name: str, records: np.ndarray, degrees: np.ndarray, columns: Mapping[str, str]
+    ) -> None:
+        self.store, self.name, self.records, self.degrees = store, name, records, degrees
+        self.types = dict(columns)
+        self.arcs = int(records["first_arc"][-1] + records["arcs"][-1]) if len(records) else 0
+        self.done = 0
+        self._first = 0
+        self._stripes = len(store.roots)
+        count = max(1, min(BATCH // store.page_size, max(len(records), 1)))
+        self._pages = np.zeros((count, store.page_size), np.uint8)
+        home = store.home
+        assert home is not None
+        self._heads = encodings.heads(home)
+        self._files = self._open("pages")
+        self._columns = {column: _ColumnWriter(self, column, type_dtype(kind)) for column, kind in columns.items()}
+        self._flush_finished()
+
+    def _open(self, name: str) -> list[Any]:
+        files = []
+        for stripe, root in enumerate(self.store.roots):
+            path = root / self.name / f"{name}.{stripe}"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            files.append(path.open("wb", buffering=0))
+        return files
+
+    @property
+    def _last(self) -> int:
+        """One past the last page of the batch being filled."""
+        return min(self._first + len(self._pages), len(self.records))
+
+    @property
+    def _end(self) -> int:
+        """One past the last arc of the batch being filled."""
+        record = self.records[self._last - 1]
+        return int(record["first_arc"] + record["arcs"])
+
+    def append(self, neighbours: np.ndarray, columns: Mapping[str, np.ndarray]) -> None:
+        """The next arcs, in order."""
+        encoding, at = self.store.encoding, 0
+        if self.done + len(neighbours) > self.arcs:
+            raise AssertionError("more arcs than the degrees announced")
+        while at < len(neighbours):
+            take = min(len(neighbours) - at, self._end - self.done)
+            pages = self._pages[: self._last - self._first]
+            piece = neighbours[at : at + take]
+            encodings.write_ids(
+                pages, encoding.id_bytes, encoding.q, self.records, self._first, piece, self.done, *self._heads
+            )
+            for name, column in self._columns.items():
+                column.append(columns[name][at : at + take])
+            self.done += take
+            at += take
+            self._flush_finished()
+
+    def _flush_finished(self) -> None:
+        while self._first < len(self.records) and self.done == self._end:
+            self._flush()
+
+    def _flush(self) -> None:
+        first, last = self._first, self._last
+        pages = self._pages[: last - first]
+        encodings.write_slots(pages, self.records, first, self.degrees)
+        for i, page in enumerate(pages):
+            self.records[first + i]["checksum"] = checksum(page, first + i)
+        with disk_errors(self.store.draft.path):
+            if self._stripes == 1:
+                write_all(self._files[0], pages)
+            else:
+                for i, page in enumerate(pages):
+                    write_all(self._files[(first + i) % self._stripes], page)
+            for column in self._columns.values():
+                column.flush(first, last)
+        pages[:] = 0
+        self._first = last
+
+    def close(self) -> None:
+        """Write the index; the direction is complete."""
+        if self.done != self.arcs:
+            raise AssertionError(f"{self.done} arcs came, {self.arcs} were announced")
+        for file in self._files:
+            file.close()
+        self.store.blob(f"{self.name}/index", self.records)
+        for column in self._columns.values():
+            column.close()
+        self.store.directions[self.name] = {"pages": len(self.records), "arcs": self.arcs, "columns": self.types}
+
+
+class _ColumnWriter:
+    """One column of a direction: values collect until their pages are flushed."""
+
+    def __init__(self, direction: DirectionWriter, name: str, dtype: np.dtype) -> None:
+        self.direction, self.name, self.dtype = direction, name, dtype
+        self.index = np.zeros(len(direction.records), COLUMN_RECORD)
+        self._files = direction._open(name)
+        self._tails = [0] * len(self._files)
+        self._values = np.empty(0, dtype)
+        self._count = 0
+
+    def append(self, values: np.ndarray) -> None:
+        need = self._count + len(values)
+        if need > len(self._values):
+            grown = np.empty(max(need, min(2 * len(self._values), self._most())), self.dtype)
+            grown[: self._count] = self._values[: self._count]
+            self._values = grown
+        self._values[self._count : need] = values
+        self._count = need
+
+    def _most(self) -> int:
+        return len(self.direction._pages) * self.direction.store.page_size // self.direction.store.encoding.id_bytes
+
+    def flush(self, first: int, last: int) -> None:
+        at = 0
+        for page in range(first, last):
+            count = int(self.direction.records[page]["arcs"])
+            values = self._values[at : at + count]
+            at += count
+            data = np.zeros(padded(values.nbytes), np.uint8)
+            data[: values.nbytes] = values.view(np.uint8)
+            stripe = page % len(self._files)
+            low, high = extremes(values)
+            self.index[page] = (self._tails[stripe], values.nbytes, checksum(data, page), low, high)
+            write_all(self._files[stripe], data)
+            self._tails[stripe] += len(data)
+        self._count = 0
+
+    def close(self) -> None:
+        for file in self._files:
+            file.close()
+        self.direction.store.blob(f"{self.direction.name}/{self.name}.index", self.index)
+
+
+def write_all(file: Any, data: np.ndarray) -> None:
+    """Write every byte; a raw file may take fewer at a time."""
+    view = memoryview(np.ascontiguousarray(data).reshape(-1).view(np.uint8))
+    while view:
+        view = view[file.write(view) :]
+
+
+class disk_errors:
+    """Turn the kernel's refusals into the sentence a user needs."""
+
+    def __init__(self, where: Path) -> None:
+        self.where = where
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, OSError) and not isinstance(error, DiskFull):
+            if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+                raise DiskFull(
+                    f"no space left where {self.where} is being written: free some, or choose another disk"
+                ) from error
+            raise StoreError(f"cannot write {error.filename or self.where}: {error.strerror}") from error
