@@ -14,22 +14,26 @@ SRC = Path(__file__).parents[1] / "src"
 LAYERS = {
     "config": 0,
     "errors": 0,
+    "version": 0,
     "observe": 0,
     "store": 1,
     "memory": 2,
     "cluster": 3,
     "sorting": 4,
     "graph": 5,
+    "result": 5,
     "ingest": 5,
     "engine": 5,
     "mapreduce": 5,
     "algorithms": 6,
+    "export": 6,
     "apps": 6,
     "verify": 6,
-    "interfaces": 7,
+    "api": 7,
+    "interfaces": 8,
 }
 FREE = 0  # free to all, and to one another
-TOP = 8  # the package itself: it gathers the public names
+TOP = 9  # the package itself: it gathers the public names
 
 COMPILERS = {"numba", "llvmlite", "cupy", "cupyx", "numba_cuda", "numba_cuda_mlir"}
 DOOR = "penstock.memory.device"

@@ -26,24 +26,24 @@ def _split(options: dict[str, Any]) -> tuple[Settings, dict[str, Any]]:
     return settings(**mine), {name: value for name, value in options.items() if name not in _SETTINGS}
 
 
-def build_store(source: Any, target: str | os.PathLike[str], **options: Any) -> BuildReport:
+def build_store(edges: Any, store: str | os.PathLike[str], /, **options: Any) -> BuildReport:
     """Build a store from a path, several paths, a table, arrays or a graph object, and say what it took."""
     from penstock.ingest.build import build
     from penstock.ingest.open import open_source, open_vertices, split_options
 
     chosen, rest = _split(options)
     build_options, source_options, vertices = split_options(rest)
-    edges = open_source(source, **source_options)
-    return build(edges, target, build_options, chosen, open_vertices(vertices))
+    source = open_source(edges, **source_options)
+    return build(source, store, build_options, chosen, open_vertices(vertices))
 
 
-def ingest(source: Any, target: str | os.PathLike[str], **options: Any) -> Graph:
-    """Build a store out of core, and open it.
+def ingest(edges: Any, store: str | os.PathLike[str], /, **options: Any) -> Graph:
+    """Build a store out of core, and open it. Among the options, `source=` and `target=` name columns.
 
     >>> g = ingest("edges.parquet", "web.pen", memory_limit="2GB")   # doctest: +SKIP
     """
-    build_store(source, target, **options)
-    return open_graph(target)
+    build_store(edges, store, **options)
+    return open_graph(store)
 
 
 def generate(kind: str, target: str | os.PathLike[str], **options: Any) -> Graph:
@@ -56,13 +56,15 @@ def generate_store(kind: str, target: str | os.PathLike[str], **options: Any) ->
     """Like `generate`, but returns what it took."""
     from penstock.ingest.build import build
     from penstock.ingest.generators import generator
-    from penstock.ingest.options import BuildOptions
     from penstock.ingest.open import split_options
+    from penstock.ingest.options import BuildOptions
 
     chosen, rest = _split(options)
-    build_options, params, _ = split_options(rest)
+    build_options, params, vertices = split_options(rest)
+    if vertices is not None:  # here it is how many there are, not a table of them
+        params["vertices"] = vertices
     edges = generator(kind, **params)
-    if build_options.undirected and build_options.duplicates is None and "self_loops" not in rest:
+    if build_options.undirected and build_options.duplicates is None and rest.get("self_loops") is None:
         # "Kronecker N symmetrised" means what everybody means by it: no duplicates, no loops.
         build_options = BuildOptions(**{**vars(build_options), "self_loops": "drop"})
     return build(edges, target, build_options, chosen)

@@ -12,10 +12,15 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.errors import StoreError, UsageError
+from penstock.memory.device import kernel
 from penstock.store.columns import type_dtype
 from penstock.store.draft import remove_store
 from penstock.store.encodings import decode
 from penstock.store.reader import Direction, Store
+
+BATCH = 1 << 16
+_FEW = 64
+"""Neighbours whose string ids are read one by one rather than with all others."""
 
 
 class Graph:
@@ -88,22 +93,24 @@ class Graph:
         return int(self.store.degree_column(direction).read(number, number + 1)[0])
 
     def neighbors(self, vertex: Any, direction: str = "out") -> list[Any]:
-        """The ids at the other ends of a vertex's arcs; a duplicate edge is listed as often as it is there."""
+        """The ids at the other ends of a vertex's arcs, ascending; duplicate edges are all listed."""
         _check_direction(direction)
-        number = self.store.ids.number(vertex)
-        found = self._neighbour_numbers(number, direction)
-        ids = self.store.ids
-        if len(found) > 64:
-            return list(self.users().take(pa.array(found)).to_pylist())
-        return [ids.of(int(other)) for other in found]
-
-    def _neighbour_numbers(self, number: int, name: str) -> np.ndarray:
-        if not self.store.has_direction(name):
+        if not self.store.has_direction(direction):
             raise UsageError(f"{self.path} stores no incoming arcs: build it without incoming=False")
-        direction = self.store.direction(name)
+        found = self._neighbour_numbers(self.store.ids.number(vertex), self.store.direction(direction))
+        ids = self.store.ids
+        if self._users is None and ids.kind != "string":
+            return sorted(ids.values.at(found).tolist())
+        if self._users is None and len(found) <= _FEW:
+            return sorted(ids.of(int(number)) for number in found)
+        return sorted(self.users().take(plain_array(found)).to_pylist())
+
+    @staticmethod
+    def _neighbour_numbers(number: int, direction: Direction) -> np.ndarray:
         pieces = [np.zeros(0, np.uint64)]
+        home, scratch = direction.home, direction.scratch()
         for page in direction.pages_of(number):
-            block = direction.block(page)
+            block = decode(direction.read_page(page), direction.records[page], home, scratch)
             at = number - block.first_vertex
             pieces.append(block.neighbours[block.offsets[at] : block.offsets[at + 1]].astype(np.uint64))
         return np.concatenate(pieces)
@@ -112,7 +119,7 @@ class Graph:
         """The vertex columns of one vertex."""
         number = self.store.ids.number(vertex)
         return {
-            name: _typed(self.store.vertex_column(name).read(number, number + 1), kind)[0].as_py()
+            name: typed_array(self.store.vertex_column(name).read(number, number + 1), kind)[0].as_py()
             for name, kind in self.vertex_columns.items()
         }
 
@@ -127,39 +134,63 @@ class Graph:
     def edge_schema(self, columns: Sequence[str] | None = None) -> pa.Schema:
         """The schema of `edge_batches`."""
         kind = self.store.ids.arrow_type
-        names = list(self.columns) if columns is None else list(columns)
+        names = list(self.columns) if columns is None else _listed(columns)
         for name in names:
             if name not in self.columns:
                 have = ", ".join(self.columns) or "none"
                 raise UsageError(f"{self.path} has no edge column {name!r}; it has {have}")
+            if names.count(name) > 1:
+                raise UsageError(f"columns names {name!r} twice")
         fields = [("source", kind), ("target", kind), *((name, arrow_type(self.columns[name])) for name in names)]
         return pa.schema(fields)
 
-    def edge_batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """The edges as Arrow batches, one for each page: source, target, columns. Undirected edges come once,
-        the smaller id first."""
+    def edge_batches(self, columns: Sequence[str] | None = None, *, size: int = BATCH) -> Iterator[pa.RecordBatch]:
+        """The edges as Arrow batches of at least `size` arcs and whole pages: source, target, columns. Undirected
+        edges come once, the smaller id first."""
         schema = self.edge_schema(columns)
-        names = schema.names[2:]
+        check_size(size)
+        return self._edge_batches(schema, size)
+
+    def _edge_batches(self, schema: pa.Schema, size: int) -> Iterator[pa.RecordBatch]:
+        users, text = self.users(), self.store.ids.kind == "string"
+        labels = None if text else users.to_numpy()
+        for source, target, values in self.edge_arrays(labels, schema.names[2:], size=size):
+            ends = [plain_array(numbers) for numbers in (source, target)]
+            if text:
+                ends = [users.take(numbers) for numbers in ends]
+            typed = (typed_array(column, self.columns[name]) for name, column in values.items())
+            yield pa.record_batch([*ends, *typed], schema=schema)
+
+    def edge_arrays(
+        self, labels: np.ndarray | None, columns: Sequence[str] = (), *, both_ways: bool = False, size: int = BATCH
+    ) -> Iterator[tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]]:
+        """(source, target, columns in storage form), some pages at a time, under labels in the order of the ids:
+        `labels[i]` stands for vertex number i; None gives the numbers. Undirected edges come once, the smaller id
+        first, unless both arcs are asked for."""
         direction = self.store.direction("out")
-        users, rank = self.users(), None
-        if not self.directed:
-            rank = self._ranks()
-        values = users.to_numpy() if self.store.ids.kind != "string" else None
-        scratch, home = direction.scratch(), direction.home
-        for page in range(len(direction)):
-            source, target = _expand(direction, page, home, scratch)
-            keep: Any = slice(None)
-            if rank is not None:
-                keep = rank[source] <= rank[target]
-                source, target = source[keep], target[keep]
-            if not len(source):
+        once = not self.directed and not both_ways
+        keys = (self.ranks() if labels is None else labels) if once else np.empty(0, np.uint64)
+        given = np.empty(0, np.uint64) if labels is None else labels
+        scratch, home, arcs = direction.scratch(), direction.home, direction.records["arcs"]
+        for pages in _groups(arcs, size):
+            self.store  # noqa: B018  says so if the graph was closed meanwhile
+            total = int(arcs[pages.start : pages.stop].sum())
+            source, target = np.empty(total, given.dtype), np.empty(total, given.dtype)
+            kept = np.empty(total if once else 0, np.uint64)
+            count = arc = np.uint64(0)
+            for page in pages:
+                block = decode(direction.read_page(page), direction.records[page], home, scratch)
+                count = _expand(
+                    np.uint64(block.first_vertex), block.offsets, block.neighbours,
+                    given, keys, source, target, kept, np.uint64(count), arc,
+                )  # fmt: skip
+                arc += np.uint64(len(block.neighbours))
+            if not count:
                 continue
-            arrays = [
-                pa.array(values[ends]) if values is not None else users.take(pa.array(ends)) for ends in (source, target)
-            ]
-            for name in names:
-                arrays.append(_typed(direction.read_column(name, page)[keep], self.columns[name]))
-            yield pa.record_batch(arrays, schema=schema)
+            values = {name: np.concatenate([direction.read_column(name, page) for page in pages]) for name in columns}
+            if once:
+                values = {name: column[kept[:count]] for name, column in values.items()}
+            yield source[:count], target[:count], values
 
     def edge_reader(self, columns: Sequence[str] | None = None) -> pa.RecordBatchReader:
         """`edge_batches` as an Arrow stream."""
@@ -169,24 +200,38 @@ class Graph:
         """The edges, for anything that takes an Arrow stream: pandas, polars, DuckDB."""
         return self.edge_reader().__arrow_c_stream__(requested_schema)
 
-    def vertex_batches(self, columns: Sequence[str] | None = None, size: int = 1 << 16) -> Iterator[pa.RecordBatch]:
+    def vertex_schema(self, columns: Sequence[str] | None = None) -> pa.Schema:
+        """The schema of `vertex_batches`."""
+        names = list(self.vertex_columns) if columns is None else _listed(columns)
+        for name in names:
+            if name not in self.vertex_columns:
+                raise UsageError(f"{self.path} has no vertex column {name!r}; it has {', '.join(self.vertex_columns)}")
+        fields = [("id", self.store.ids.arrow_type), *((name, arrow_type(self.vertex_columns[name])) for name in names)]
+        return pa.schema(fields)
+
+    def vertex_batches(self, columns: Sequence[str] | None = None, size: int = BATCH) -> Iterator[pa.RecordBatch]:
         """The vertices in order of their ids: id, vertex columns."""
-        names = list(self.vertex_columns) if columns is None else list(columns)
-        blobs = {name: self.store.vertex_column(name).read() for name in names}
+        schema = self.vertex_schema(columns)
+        check_size(size)
+        return self._vertex_batches(schema, size)
+
+    def _vertex_batches(self, schema: pa.Schema, size: int) -> Iterator[pa.RecordBatch]:
+        kinds = {name: self.vertex_columns[name] for name in schema.names[1:]}
+        values = {name: self.store.vertex_column(name).read() for name in kinds}
         order, users = self.store.ids.order, self.users()
         for at in range(0, self.vertices, size):
             numbers = order.read(at, at + size)
-            arrays = [users.take(pa.array(numbers))]
-            arrays += [_typed(blobs[name][numbers], self.vertex_columns[name]) for name in names]
-            yield pa.record_batch(arrays, names=["id", *names])
+            arrays = [users.take(plain_array(numbers))]
+            arrays += [typed_array(values[name][numbers], kind) for name, kind in kinds.items()]
+            yield pa.record_batch(arrays, schema=schema)
 
-    def _ranks(self) -> np.ndarray:
-        """The place of each vertex when all are sorted by id."""
-        if self.store.ids.kind != "string":
-            return np.asarray(self.users().to_numpy())
-        order = self.store.ids.order.read()
-        rank = np.empty(len(order), np.uint64)
-        rank[order] = np.arange(len(order), dtype=np.uint64)
+    def ranks(self) -> np.ndarray:
+        """The place of each vertex, by internal number, when all are sorted by id; strings sort bytewise."""
+        order = self.store.ids.order
+        rank, at = np.empty(len(order), order.dtype), 0
+        for numbers in order.pieces():
+            rank[numbers] = np.arange(at, at + len(numbers), dtype=rank.dtype)
+            at += len(numbers)
         return rank
 
     # ---- life
@@ -209,11 +254,48 @@ def _check_direction(name: str) -> None:
         raise UsageError(f"direction must be 'out' or 'in', not {name!r}")
 
 
-def _expand(direction: Direction, page: int, home: np.ndarray, scratch: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(source, target) numbers of a page's arcs."""
-    block = decode(direction.read_page(page), direction.records[page], home, scratch)
-    first = np.arange(block.first_vertex, block.first_vertex + len(block.offsets) - 1, dtype=np.uint64)
-    return np.repeat(first, np.diff(block.offsets)), block.neighbours.copy()
+def check_size(size: int) -> None:
+    if size < 1:
+        raise UsageError(f"a batch holds at least one row, not {size}")
+
+
+def _listed(names: Sequence[str]) -> list[str]:
+    return [names] if isinstance(names, str) else list(names)
+
+
+def _groups(arcs: np.ndarray, size: int) -> Iterator[range]:
+    """Runs of pages of at least `size` arcs each, but for the last."""
+    begin, held = 0, 0
+    for page, count in enumerate(arcs.tolist()):
+        held += count
+        if held >= size:
+            yield range(begin, page + 1)
+            begin, held = page + 1, 0
+    if begin < len(arcs):
+        yield range(begin, len(arcs))
+
+
+@kernel()
+def _expand(first, offsets, neighbours, labels, keys, source, target, kept, at, arc):
+    """Append a page's arcs. With `keys`, only those from the smaller key to the larger, and `kept` says which."""
+    one = np.uint64(1)
+    labelled, once = labels.size > 0, keys.size > 0
+    for v in range(np.uint64(offsets.size - 1)):
+        u = first + v
+        for a in range(np.uint64(offsets[v]), np.uint64(offsets[v + one])):
+            w = np.uint64(neighbours[a])
+            if once:
+                if keys[u] > keys[w]:
+                    continue
+                kept[at] = arc + a
+            if labelled:
+                source[at] = labels[u]
+                target[at] = labels[w]
+            else:
+                source[at] = u
+                target[at] = w
+            at += one
+    return at
 
 
 def arrow_type(kind: str) -> pa.DataType:
@@ -229,10 +311,17 @@ def arrow_type(kind: str) -> pa.DataType:
     return pa.bool_() if kind == "bool" else pa.type_for_alias(kind)
 
 
-def _typed(values: np.ndarray, kind: str) -> pa.Array:
+def plain_array(values: np.ndarray) -> pa.Array:
+    """Numbers as Arrow sees them, without copying, and without `pa.array`, which imports pandas if it is there."""
+    data = np.ascontiguousarray(values)
+    return pa.Array.from_buffers(pa.from_numpy_dtype(data.dtype), len(data), [None, pa.py_buffer(data)])
+
+
+def typed_array(values: np.ndarray, kind: str) -> pa.Array:
     """Storage values as an Arrow array of the column's own type."""
     wanted = arrow_type(kind)
     if pa.types.is_boolean(wanted):
-        return pa.array(values.astype(bool))
-    array = pa.array(np.ascontiguousarray(values, type_dtype(kind)))
-    return array if array.type == wanted else array.view(wanted)
+        bits = np.packbits(values.astype(bool), bitorder="little")
+        return pa.Array.from_buffers(wanted, len(values), [None, pa.py_buffer(bits)])
+    data = np.ascontiguousarray(values, type_dtype(kind))
+    return pa.Array.from_buffers(wanted, len(data), [None, pa.py_buffer(data)])

@@ -56,6 +56,7 @@ WEIGHTED = PLAIN | {"weight": [0.5, 1.5, 2.5]}
         (np.rec.fromarrays([A, B], names="u,v"), PLAIN),
         ((A.astype(object), B), PLAIN),
         ((A[::-1][::-1], B), PLAIN),
+        (([2**64 - 1], [0]), {"source": [2**64 - 1], "target": [0]}),
     ],
 )
 def test_numpy_shapes(obj: Any, expected: dict) -> None:
@@ -98,7 +99,9 @@ def test_numpy_is_sliced_not_copied() -> None:
         (([1, "a"], [2, "b"]), "more than one kind"),
         ((A, [1, None, 2]), "row 2: column 'target' is null"),
         ([(1, 2), (1, 2, 3)], "pairs"),
-        ((np.zeros((2, 2)), B), "2 dimensions"),
+        ((np.zeros((3, 2)), B), "2 dimensions"),
+        (([2**65], [1]), "column 'source'"),
+        ((5, 6), "0 dimensions"),
         ((A[:0], B[:0]), "holds no edges"),
         ([], "holds no edges"),
     ],

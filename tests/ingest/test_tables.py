@@ -304,9 +304,27 @@ def test_files_that_disagree(tmp_path: Path) -> None:
     parquet(tmp_path / "b.parquet", {"src": [1], "dst": [2], "w": [1.5]})
     with pytest.raises(InputError, match=r"b.parquet: column 'w' is double here and int64 elsewhere"):
         edges(open_table(tmp_path))
-    parquet(tmp_path / "b.parquet", {"src": [1], "dst": [2**64 - 1], "w": [1]})
+    parquet(tmp_path / "b.parquet", {"src": [1], "dst": pa.array([2**64 - 1], pa.uint64()), "w": [1]})
     with pytest.raises(InputError, match=r"b.parquet: row 1: column 'dst' holds 18446744073709551615, too large"):
         edges(open_table(tmp_path))
+
+
+def test_partition_folders(tmp_path: Path) -> None:
+    for year, day, ids in ((2021, "2021-01-02", [3]), (2020, "2020-12-31", [1, 2])):
+        folder = tmp_path / f"year={year}" / f"day={day}" / "kind=a%20b"
+        folder.mkdir(parents=True)
+        parquet(folder / "part.parquet", {"src": ids, "dst": ids})
+    got = edges(open_table(tmp_path, columns=["year", "day"]))
+    assert got == {"source": [1, 2, 3], "target": [1, 2, 3], "year": [2020, 2020, 2021], "day": [18627, 18627, 18629]}
+    with pytest.raises(InputError, match="column 'kind' is of type string"):
+        open_table(tmp_path)
+    assert edges(open_table(tmp_path, columns=())) == {"source": [1, 2, 3], "target": [1, 2, 3]}
+    missing = tmp_path / "year=__HIVE_DEFAULT_PARTITION__" / "day=2020-01-01" / "kind=c"
+    missing.mkdir(parents=True)
+    parquet(missing / "part.parquet", {"src": [4], "dst": [4]})
+    with pytest.raises(InputError, match="row 1: column 'year' is null"):
+        edges(open_table(tmp_path, columns=["year"]))
+    assert edges(open_table(tmp_path, columns=["year"], fill={"year": 0}))["year"] == [2020, 2020, 2021, 0]
 
 
 def test_damaged_parquet(path: Path) -> None:
@@ -370,6 +388,8 @@ def test_feather_with_dictionaries_and_stream_files(tmp_path: Path) -> None:
     table = pa.table({"src": pa.array(["a", "b"] * 50).dictionary_encode(), "dst": ["c", "d"] * 50})
     feather.write_feather(table, tmp_path / "e.arrow")
     assert edges(open_table(tmp_path / "e.arrow"))["source"] == ["a", "b"] * 50
+    (tmp_path / "e.arrow").rename(tmp_path / "by_content")
+    assert edges(open_table(tmp_path / "by_content"))["source"] == ["a", "b"] * 50
     with pa.OSFile(str(tmp_path / "e.arrows"), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
     assert edges(open_table(tmp_path / "e.arrows"))["target"] == ["c", "d"] * 50

@@ -82,6 +82,23 @@ def test_header_can_be_said(tmp_path):
     assert parse(tmp_path, "source,target\na,b\n", header=False)[0] == ["source", "a"]
 
 
+@pytest.mark.parametrize(
+    ("content", "first"),
+    [
+        ("u v\nv w\n", "u"),
+        ("u v\n1 2\n", 1),
+        ("u,v,w\nann,bob,3\n", "ann"),
+        ("start,end\nann,bob\n", "ann"),
+        ("id,Source,Target\n7,ann,bob\n", "ann"),
+        ("ann bob\nbob 7\n", "ann"),
+        ("ann bob\n", "ann"),
+        ("1 x\n2 y\n", "1"),
+    ],
+)
+def test_header_is_told_from_edges(tmp_path, content, first):
+    assert parse(tmp_path, content)[0][0] == first
+
+
 def test_types_are_inferred(tmp_path):
     content = (
         "u,v,i,big,f,flag,day,stamp,name\n"
@@ -138,6 +155,8 @@ def test_fill_replaces_what_is_missing(tmp_path):
         "b": [1, 1, 1],
         "t": [1704067200 * 10**6, 0, 0],
     }
+    assert parse(tmp_path, "1,2,\n1,2,\n", fill={"weight": 2.5})[2] == {"weight": [2.5, 2.5]}
+    assert parse(tmp_path, "1,2,\n1,2,\n")[2] == {}
     with pytest.raises(UsageError, match="no column 'x'"):
         parse(tmp_path, content, fill={"x": 1})
     with pytest.raises(UsageError, match="no value for column 'n'"):
@@ -240,9 +259,14 @@ def test_an_abandoned_source_leaves_no_threads(tmp_path):
     import gzip
     import threading
 
-    for name, content in [("e.txt", b"1 2\n" * 10000), ("e.txt.gz", gzip.compress(b"1 2\n" * 10000))]:
+    metis = b"3000 9\n" + b"2 3\n" * 3000
+    for name, content in [
+        ("e.txt", b"1 2\n" * 10000),
+        ("e.txt.gz", gzip.compress(b"1 2\n" * 10000)),
+        ("e.graph", metis),
+    ]:
         (tmp_path / name).write_bytes(content)
-        chunks = TextSource(tmp_path / name, block_size=64).chunks(threads=2, memory=1 << 20)
+        chunks = open_text(tmp_path / name, block_size=64).chunks(threads=2, memory=1 << 20)
         next(chunks)
         chunks.close()
         assert not [thread for thread in threading.enumerate() if thread.name.startswith("penstock")]
@@ -254,3 +278,4 @@ def test_blocks_shrink_with_the_memory():
     assert block_size(2, 1 << 30) == BLOCK
     assert block_size(2, 1 << 20) * 5 * 4 < 1 << 20
     assert block_size(8, 1 << 20) * 5 * 10 < 1 << 20
+    assert block_size(2, 1 << 20, overhead=10) <= block_size(2, 1 << 20) // 2

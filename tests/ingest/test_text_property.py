@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import struct
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from penstock.errors import InputError
 from penstock.ingest.decimal import FIVES, PARSED, parse_decimal
+from penstock.ingest.layout import COMMENTS, INTEGER, Layout
 from penstock.ingest.textformats import open_text
 
 QUICK = settings(
@@ -116,3 +120,60 @@ def test_decimals_half_way_and_at_the_edges():
         "0000000000000000000000000.25", "6.631236846766476e-316",
     ):  # fmt: skip
         assert parsed_bits(text) == (PARSED, struct.pack("d", float(text))), text
+
+
+def reference(text, mark, comments, fields):
+    """The rows of a text, or the number of its first bad line, by Python alone."""
+    layout = Layout(fields, delimiter=mark, comments=comments)
+    rows = []
+    for number, line in enumerate(text.split(b"\n"), 1):
+        if not layout.is_row(line):
+            continue
+        quotes = line.count(b'"')
+        tokens = layout.split(line)
+        good = len(tokens) == fields and all(INTEGER.fullmatch(t.strip()) for t in tokens) and not quotes
+        if not good or b"\r" in line.removesuffix(b"\r"):
+            return number
+        row = tuple(int(t) for t in tokens)
+        if not all(-(2**63) <= value < 2 ** (63 if k == 2 else 64) for k, value in enumerate(row)):
+            return number
+        rows.append(row)
+        ids = [value for row in rows for value in row[:2]]
+        if min(ids) < 0 and max(ids) >= 2**63:
+            return number
+    return rows
+
+
+@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.text(st.sampled_from(list("0123456789  ,,\t\n\n\n-#%/x.e\0")), max_size=200),
+    st.sampled_from([None, ",", "\t"]),
+    st.sampled_from([2, 3]),
+    st.sampled_from([64, 70, None]),
+)
+def test_any_text_is_read_or_refused_as_by_python(tmp_path, text, mark, fields, block):
+    path = tmp_path / "e.txt"
+    start = (mark or " ").join(["1"] * fields).encode() + b"\n"
+    path.write_bytes(start + text.encode())
+    expected = reference(start + text.encode(), mark, COMMENTS, fields)
+    kinds = {"weight": "int64"} if fields == 3 else {}
+    options = {"delimiter": mark or "whitespace", "ids": "integer", "header": False, "types": kinds}
+    if isinstance(expected, int):
+        with pytest.raises(InputError) as caught:
+            collect(path, 2, block_size=block, **options)
+        assert caught.value.line == expected
+    else:
+        sources, targets, columns = collect(path, 2, block_size=block, **options)
+        values = [sources, targets] + [column.tolist() for column in columns.values()]
+        assert list(zip(*values, strict=True)) == expected
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.binary(max_size=300), st.sampled_from(["e.txt", "e.mtx", "e.graph", "e.gr", "e.wel", "e.csv"]), st.booleans())
+def test_any_bytes_are_read_or_refused(tmp_path, data, name, banner):
+    heads = {"e.mtx": b"%%MatrixMarket matrix coordinate real general\n9 9 3\n", "e.graph": b"3 2 111 2\n"}
+    heads |= {"e.gr": b"p sp 9 3\n", "e.wel": b"1 2 3\n", "e.csv": b"source,target,w\n1,2,3\n", "e.txt": b"1 2 3.5 x\n"}
+    (tmp_path / name).write_bytes((heads[name] if banner else b"") + data)
+    for block in (64, None):
+        with contextlib.suppress(InputError):
+            collect(tmp_path / name, 2, block_size=block)

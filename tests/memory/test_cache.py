@@ -181,6 +181,25 @@ def test_an_error_leaves_a_usable_cache(file: StripedFile) -> None:
         assert cache.bytes == 10 * PAGE
 
 
+def test_pages_held_by_a_failed_run_can_be_evicted_again(file: StripedFile) -> None:
+    ledger = Ledger(LEDGER)
+    with (
+        PageCache(3 * PAGE + INDEX, ledger) as cache,
+        PageStream(parts(file), ledger, workers=1, cache=cache) as stream,
+    ):
+        scan(stream, [1, 2, 3])
+
+        def fail(worker: int, item: int, got: tuple[np.ndarray, ...]) -> None:
+            raise ZeroDivisionError
+
+        with pytest.raises(ZeroDivisionError):
+            stream.run([1, 2, 3], fail)
+        scan(stream, [4, 5, 6])
+        hits = cache.hits
+        scan(stream, [4, 5, 6])
+        assert cache.hits == hits + 3
+
+
 def test_cached_pages_are_worked_on_while_the_readers_are_behind(
     file: StripedFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -27,6 +27,8 @@ def test_reservations_add_up_and_release_once() -> None:
     a.release()
     a.release()
     assert (ledger.used, ledger.peak, ledger.heartbeat()["what"]) == (0, 500, {})
+    ledger.reserve(100, "less than before")
+    assert ledger.peak == 500
 
 
 def test_what_does_not_fit_says_what_would() -> None:

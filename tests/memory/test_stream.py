@@ -16,6 +16,8 @@ import pytest
 
 from penstock.errors import DamagedStore, DoesNotFit
 from penstock.memory import extents as extents_module
+from penstock.memory.buffers import allocate
+from penstock.memory.cache import PageCache
 from penstock.memory.extents import batches, frame_bytes
 from penstock.memory.ledger import Ledger
 from penstock.memory.stream import Extents, PageStream, StripedFile
@@ -339,3 +341,57 @@ def test_a_dropped_stream_ends_its_threads(tmp_path: Path) -> None:
         for thread in threads:
             thread.join(timeout=10)
             assert not thread.is_alive()
+
+
+def test_one_request_fills_several_frames(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    count = 256
+    requests: list[int] = []
+    real = os.preadv
+
+    def counted(descriptor: int, views: list[memoryview], at: int) -> int:
+        requests.append(len(views))
+        return real(descriptor, views, at)
+
+    seen: list[int] = []
+
+    def work(worker: int, item: int, parts: tuple[np.ndarray, ...]) -> None:
+        check_page(item, parts[0], PAGE)
+        seen.append(item)
+
+    ledger = Ledger(16 << 20)
+    with (
+        StripedFile(write_pages(tmp_path, count, PAGE, 1)) as file,
+        PageCache(0, ledger, "lru") as cache,  # one page a frame
+        PageStream([Extents.pages(file, count, PAGE)], ledger, workers=2, cache=cache) as stream,
+    ):
+        if not file.direct:
+            pytest.skip("no direct reads here")
+        monkeypatch.setattr(os, "preadv", counted)
+        stream.run(range(count), work)
+        assert sorted(seen) == list(range(count))
+        assert sum(requests) == count
+        assert max(requests) == 4
+        seen.clear()
+        requests.clear()
+        stream.run(range(0, count, 2), work)
+        assert sorted(seen) == list(range(0, count, 2))
+        assert max(requests) == 1, "pages that are not neighbours are read one by one"
+
+
+@pytest.mark.parametrize("direct", [True, False])
+def test_request_across_buffers_that_is_cut_short(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, direct: bool
+) -> None:
+    paths = write_pages(tmp_path, 4, PAGE, 1)
+    memory = [allocate(PAGE) for _ in range(4)]
+    real = os.preadv
+    with StripedFile(paths, direct=direct) as file:
+        monkeypatch.setattr(os, "preadv", lambda fd, views, at: real(fd, views[:1], at))
+        assert file.read_across(0, 0, memory, [PAGE] * 4) == 4 * PAGE
+        for item, page in enumerate(memory):
+            check_page(item, page, PAGE)
+        monkeypatch.undo()
+        os.truncate(paths[0], 3 * PAGE + 50)
+        assert file.read_across(0, 0, memory, [PAGE] * 3 + [50]) == 3 * PAGE + 50
+        with pytest.raises(DamagedStore, match=f"is truncated: it ends at byte {3 * PAGE + 50}"):
+            file.read_across(0, 0, memory, [PAGE] * 4)

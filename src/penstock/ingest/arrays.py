@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -21,11 +21,11 @@ class ArraysSource(SlicedSource):
     """Named columns of equal length."""
 
     def __init__(self, columns: Mapping[str, Column], options: TableOptions, name: str = "NumPy arrays") -> None:
-        lengths = {column: len(values) for column, values in columns.items()}
+        self._arrays = {column: prepared(values, column, name) for column, values in columns.items()}
+        lengths = {column: len(values) for column, values in self._arrays.items()}
         if len(set(lengths.values())) > 1:
             shown = ", ".join(f"{column} has {length}" for column, length in lengths.items())
             raise InputError(f"the arrays differ in length: {shown}", path=name)
-        self._arrays = {column: prepared(values, column, name) for column, values in columns.items()}
         super().__init__(name, pa.schema([(c, arrow_type(a, c, name)) for c, a in self._arrays.items()]), options)
         self.estimated_edges = self.size = next(iter(lengths.values()))
 
@@ -43,17 +43,26 @@ def prepared(values: Any, column: str, where: str) -> Column:
         return values
     try:
         if isinstance(values, list | tuple):
-            return pa.array(values)
+            return _from_objects(values)
         array = np.asarray(values)
         if array.dtype.kind == "O" and array.ndim == 1:
-            return pa.array(array.tolist())
-    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+            return _from_objects(array.tolist())
+    except OverflowError:
+        raise InputError(f"column {column!r} holds a number that does not fit in 64 bits", path=where) from None
+    except (pa.ArrowException, TypeError, ValueError) as error:
         raise InputError(f"column {column!r} holds values of more than one kind: {brief(error)}", path=where) from error
     if array.ndim != 1:
         raise InputError(f"column {column!r} has {array.ndim} dimensions, a column has one", path=where)
     if array.dtype == np.float16:
         return array.astype(np.float32)
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+
+
+def _from_objects(values: Sequence[Any]) -> pa.Array:
+    try:
+        return pa.array(values)
+    except OverflowError:
+        return pa.array(values, pa.uint64())
 
 
 def arrow_type(values: Column, column: str, where: str) -> pa.DataType:

@@ -24,8 +24,6 @@ T = TypeVar("T")
 BLOCK = 2 << 20
 """Large enough to hide the cost of handing it over, small enough to stay in the cache between read and parse."""
 LONGEST_LINE = 1 << 20
-_OVERHEAD = 5
-"""Bytes in flight per byte of block: itself and, for the shortest lines, four times as much in arrays."""
 _SLACK = 1 << 13
 """Room in a buffer for the rest of the last line, so that it rarely has to grow."""
 _POLL = 0.05
@@ -67,9 +65,12 @@ class _Range:
     first: bool
 
 
-def block_size(threads: int, memory: int, wanted: int | None = None) -> int:
-    """Bytes per block so that all blocks in flight and their results stay within `memory`."""
-    return wanted or max(1 << 12, min(BLOCK, memory // (_OVERHEAD * (threads + 3))))
+def block_size(threads: int, memory: int, overhead: float = 5, wanted: int | None = None) -> int:
+    """Bytes per block so that all blocks in flight and what is made of them stay within `memory`.
+
+    overhead: bytes in flight per byte of block, in the worst case; 5 for two integers in four bytes of text.
+    """
+    return wanted or max(1 << 12, min(BLOCK, int(memory / (overhead * (threads + 3)))))
 
 
 def parse_blocks(
@@ -78,10 +79,11 @@ def parse_blocks(
     *,
     threads: int,
     memory: int,
+    overhead: float = 5,
     size: int | None = None,
 ) -> Iterator[Parsed[T]]:
     """`work` on every block of the files, each from its starting offset, in order."""
-    size = block_size(threads, memory, size)
+    size = block_size(threads, memory, overhead, size)
     buffers: queue.SimpleQueue[bytearray | None] = queue.SimpleQueue()
     for _ in range(threads + 2):
         buffers.put(bytearray(size + _SLACK))
@@ -254,7 +256,7 @@ def _take(buffers: queue.SimpleQueue[bytearray | None], stop: threading.Event) -
     return None
 
 
-def ahead(items: Iterator[T], stop: threading.Event) -> Iterator[T]:
+def ahead(items: Iterator[T], stop: threading.Event) -> Generator[T, None, None]:
     """The same items, made by a thread of its own; the supply of buffers keeps it from running far ahead."""
     ready: queue.SimpleQueue[tuple[bool, T | BaseException | None]] = queue.SimpleQueue()
 

@@ -21,12 +21,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from penstock import __version__
 from penstock.config import Settings
 from penstock.errors import DoesNotFit, InputError
 from penstock.ingest import arcs
 from penstock.ingest.log import EdgeLog, Piece
-from penstock.ingest.numbering import ABSENT, MOST, VERTEX_BYTES, Codes, Numberer, bounds
+from penstock.ingest.numbering import ABSENT, MOST, VERTEX_BYTES, Codes, Numberer, bounds, roomy
 from penstock.ingest.options import BuildOptions
 from penstock.ingest.order import invert, number_vertices, renumbered
 from penstock.ingest.source import EdgeSource, VertexTable, storage_dtype
@@ -42,6 +41,7 @@ from penstock.store.draft import Draft
 from penstock.store.encodings import choose_encoding
 from penstock.store.manifest import FORMAT, VERSION
 from penstock.store.writer import BATCH, StoreWriter
+from penstock.version import VERSION as PENSTOCK
 
 PIECE = 1 << 20
 """Vertices or edges handled at once where the result goes straight to disk."""
@@ -178,7 +178,9 @@ class _Builder:
         return self.numberer.pieces(self.codes), edges
 
     def _indexable(self, low: int, high: int) -> bool:
-        return low >= 0 and high <= MOST and (high + 1) * VERTEX_BYTES <= self.settings.memory_limit // 2
+        fits = low >= 0 and high <= MOST and (high + 1) * VERTEX_BYTES <= self.settings.memory_limit // 2
+        declared = self.source.vertices()
+        return fits and high < roomy(self.source.estimated_edges or 0, 0 if declared is None else len(declared.ids))
 
     def _chunks(self, memory: int) -> Iterator[Any]:
         source = self.source
@@ -521,7 +523,7 @@ class _Builder:
             "format": {"name": FORMAT, "version": VERSION},
             "requires": requires,
             "uuid": str(uuid.uuid4()),
-            "written_by": f"penstock {__version__}",
+            "written_by": f"penstock {PENSTOCK}",
             "vertices": self.vertices,
             "active": self.active,
             "edges": self.report.edges,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,7 +21,14 @@ _SAMPLE = 1000
 class DimacsSource(LineSource):
     """A `.gr` file."""
 
-    def __init__(self, path: str | Path, *, allow_empty: bool = False, block_size: int | None = None) -> None:
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        columns: Sequence[str] | None = None,
+        allow_empty: bool = False,
+        block_size: int | None = None,
+    ) -> None:
         file = TextFile(path)
         lines = file.lines(file.start)
         number, start = 1, None
@@ -51,9 +59,16 @@ class DimacsSource(LineSource):
             bounds=f"the declared range 1 to {self.vertex_count}",
         )
         super().__init__(
-            [(file, start)], layout, declared=arcs, noun="arcs", allow_empty=allow_empty, block_size=block_size
+            [(file, start)],
+            layout,
+            declared=arcs,
+            noun="arcs",
+            columns=columns,
+            allow_empty=allow_empty or self.vertex_count > 0,
+            block_size=block_size,
         )
         self.undirected = False
+        self.id_bounds = (1, self.vertex_count)
 
     def vertices(self) -> VertexTable:
         return VertexTable(range(1, self.vertex_count + 1))

@@ -42,6 +42,7 @@ class GeneratedSource(EdgeSource):
         self.columns: dict[str, pa.DataType] = {} if self.weights is None else {"weight": self.weights.kind}
         self.estimated_edges = self.size = edge_count
         self.position = 0
+        self.id_bounds = (0, vertex_count - 1)
 
     @abstractmethod
     def fill(self, first: int, source: np.ndarray, target: np.ndarray) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from penstock.errors import InputError
+from penstock.errors import InputError, UsageError
 from penstock.ingest.layout import Column, Layout, column_type
 from penstock.ingest.lines import LineSource
 from penstock.ingest.sniff import infer, sample
@@ -31,7 +31,14 @@ _BOUNDS = "LDBC's ids, which are unsigned"
 class LdbcSource(LineSource):
     """A Graphalytics graph, by its `.properties`, `.e` or `.v` file."""
 
-    def __init__(self, path: str | Path, *, allow_empty: bool = True, block_size: int | None = None) -> None:
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        columns: Sequence[str] | None = None,
+        allow_empty: bool = True,
+        block_size: int | None = None,
+    ) -> None:
         path = Path(path)
         if strip_compression(path).suffix == ".properties":
             about = read_properties(path)
@@ -45,16 +52,19 @@ class LdbcSource(LineSource):
             reason = f"edge-properties.names has {len(names)} entries, edge-properties.types {len(kinds)}"
             raise InputError(reason, path=path)
         lines = sample(edges, Layout(2))
-        columns = {
-            name: Column(2 + k, column_type(name, kind))
+        carried = {
+            name: Column(2 + k, _property_type(name, kind, path))
             for k, (name, kind) in enumerate(zip(names, kinds, strict=True))
         }
-        if "edge-file" in about and not names and lines and "directed" not in about:
-            columns = _found(lines[0].fields, [line.fields for line in lines])
-        layout = Layout(2 + len(columns), columns=columns, lowest=0, bounds=_BOUNDS)
-        declared = _count(about, "meta.edges", path)
+        if not names and lines:
+            carried = _found(lines[0].fields, [line.fields for line in lines])
         super().__init__(
-            [(edges, edges.start)], layout, declared=declared, allow_empty=allow_empty, block_size=block_size
+            [(edges, edges.start)],
+            Layout(2 + len(carried), columns=carried, lowest=0, bounds=_BOUNDS),
+            declared=_count(about, "meta.edges", path),
+            columns=columns,
+            allow_empty=allow_empty,
+            block_size=block_size,
         )
         if "directed" in about:
             if about["directed"].lower() not in ("true", "false"):
@@ -121,6 +131,14 @@ def _beside(stem: Path, suffix: str, path: Path) -> Path:
         if file.exists():
             return file.absolute()
     raise InputError(f"has no {stem.name}{suffix} beside it", path=path, hint="or read it with format='text'")
+
+
+def _property_type(name: str, kind: str, path: Path) -> pa.DataType:
+    try:
+        return column_type(name, kind)
+    except UsageError:
+        reason = f"edge-properties.types: {kind!r} is no type an edge column can have; real and int are"
+        raise InputError(reason, path=path) from None
 
 
 def _found(first: Sequence[bytes], rows: Sequence[Sequence[bytes]]) -> dict[str, Column]:

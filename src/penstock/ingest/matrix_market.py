@@ -6,6 +6,7 @@ triangle of a directed graph: the mirrored entry is added, negated or conjugated
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -32,7 +33,14 @@ _SYMMETRIES = ("general", "symmetric", "skew-symmetric", "hermitian")
 class MatrixMarketSource(LineSource):
     """A `.mtx` file."""
 
-    def __init__(self, path: str | Path, *, allow_empty: bool = False, block_size: int | None = None) -> None:
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        columns: Sequence[str] | None = None,
+        allow_empty: bool = False,
+        block_size: int | None = None,
+    ) -> None:
         file = TextFile(path)
         lines = file.lines(file.start)
         number, _, banner = next(lines, (1, 0, b""))
@@ -45,21 +53,28 @@ class MatrixMarketSource(LineSource):
                 break
         if start is None:
             raise InputError("ends before the size line `rows columns entries`", path=file.path, line=number)
-        columns = {name: Column(2 + k, kind) for k, (name, kind) in enumerate(_VALUES[field].items())}
+        values = {name: Column(2 + k, kind) for k, (name, kind) in enumerate(_VALUES[field].items())}
         layout = Layout(
-            2 + len(columns),
-            columns=columns,
+            2 + len(values),
+            columns=values,
             comments=("%",),
             lowest=1,
             highest=self.vertex_count,
             bounds=f"the declared range 1 to {self.vertex_count}",
         )
         super().__init__(
-            [(file, start)], layout, declared=entries, noun="entries", allow_empty=allow_empty, block_size=block_size
+            [(file, start)],
+            layout,
+            declared=entries,
+            noun="entries",
+            columns=columns,
+            allow_empty=allow_empty or self.vertex_count > 0,
+            block_size=block_size,
         )
         self.undirected = self.symmetry == "symmetric"
+        self.id_bounds = (1, self.vertex_count)
         if self.symmetry in ("skew-symmetric", "hermitian"):
-            self.estimated_edges = 2 * entries
+            self.estimated_edges, self.expansion = 2 * entries, 3
 
     def convert(self, rows: Rows) -> EdgeChunk:
         if self.symmetry == "general":

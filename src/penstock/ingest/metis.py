@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from penstock.errors import InputError
 from penstock.ingest.blocks import Block, ahead, block_size, read_stream
-from penstock.ingest.lines import no_edges
+from penstock.ingest.lines import chosen, no_edges
 from penstock.ingest.rows import quote
 from penstock.ingest.source import EdgeChunk, EdgeSource, VertexTable
 from penstock.ingest.textfile import TextFile
@@ -151,7 +151,14 @@ class MetisSource(EdgeSource):
     unit: ClassVar[str] = "bytes"
     undirected = True
 
-    def __init__(self, path: str | Path, *, allow_empty: bool = False, block_size: int | None = None) -> None:
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        columns: Sequence[str] | None = None,
+        allow_empty: bool = False,
+        block_size: int | None = None,
+    ) -> None:
         self.file = TextFile(path)
         self.name, self.size, self.allow_empty, self.block_size = str(path), self.file.size, allow_empty, block_size
         number, start = 1, None
@@ -164,7 +171,7 @@ class MetisSource(EdgeSource):
             raise InputError("ends before the header line `n m [fmt [ncon]]`", path=path, line=number)
         head = self.file.head(start)
         self.start = start if head.endswith(b"\n") else start + 1
-        self.columns = {"weight": pa.int64()} if self.weighted else {}
+        self.columns = chosen({"weight": pa.int64()} if self.weighted else {}, columns, self.name)
         self.estimated_edges = self.edges
         self._about = np.zeros((0, 0), np.int64)
 
@@ -188,7 +195,7 @@ class MetisSource(EdgeSource):
 
     def chunks(self, *, threads: int, memory: int) -> Iterator[EdgeChunk]:
         del threads  # the place of a word depends on all before it: one thread reads, one parses
-        size = block_size(1, memory, self.block_size)
+        size = block_size(1, memory, 12, self.block_size)
         buffers: queue.SimpleQueue[bytearray | None] = queue.SimpleQueue()
         for _ in range(2):
             buffers.put(bytearray(size + 1))
@@ -212,10 +219,11 @@ class MetisSource(EdgeSource):
                 self.position = block.position
                 buffers.put(block.data)
                 if found:
-                    columns = {"weight": weights[:found].copy()} if self.weighted else {}
+                    columns = {name: weights[:found].copy() for name in self.columns}
                     yield EdgeChunk(sources[:found].copy(), targets[:found].copy(), columns)
         finally:
             stop.set()
+            blocks.close()
         self._check(state, sums)
 
     def _wrong(self, block: Block, code: int, at: int) -> InputError:

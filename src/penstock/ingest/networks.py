@@ -11,9 +11,10 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.errors import InputError, UsageError
+from penstock.ingest.arrays import arrow_array
 from penstock.ingest.convert import as_numpy
 from penstock.ingest.schema import TableOptions
-from penstock.ingest.source import VertexTable, storage_dtype
+from penstock.ingest.source import STORAGE, VertexTable, storage_dtype
 from penstock.ingest.tables import SlicedSource
 
 # No attribute can be mistaken for an end: attributes named `source` are not rare.
@@ -56,12 +57,12 @@ class NetworkSource(SlicedSource):
         edges = iter(self._graph.edges(data=True))
         rows = max(1, min(rows, rows * self.row_bytes // _EDGE_OBJECTS))
         while block := list(islice(edges, rows)):
-            ends = [pa.array([edge[end] for edge in block], self._ids) for end in (0, 1)]
+            ends = [_id_array([edge[end] for edge in block], self._ids) for end in (0, 1)]
             values = [_column([edge[2].get(name) for edge in block], kind) for name, kind in self.columns.items()]
             yield pa.record_batch([*ends, *values], names=[_SOURCE, _TARGET, *self.columns])
 
     def vertices(self) -> VertexTable:
-        nodes = pa.array(list(self._graph.nodes), self._ids)
+        nodes = _id_array(list(self._graph.nodes), self._ids)
         columns = {}
         for name, kind in self._vertex_kinds.items():
             values = [data.get(name) for _, data in self._graph.nodes(data=True)]
@@ -94,6 +95,12 @@ def _id_type(nodes: Iterable[Any], name: str) -> pa.DataType:
         if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max:
             return pa.from_numpy_dtype(np.dtype(kind))
     raise _relabel(f"nodes from {low} to {high} do not fit in 64 bits", name)
+
+
+def _id_array(nodes: list[Any], kind: pa.DataType) -> pa.Array:
+    if pa.types.is_integer(kind):
+        return arrow_array(np.array(nodes, STORAGE[str(kind)]))
+    return pa.array(nodes, kind)
 
 
 def _relabel(reason: str, name: str) -> InputError:

@@ -25,6 +25,11 @@ VERTEX_BYTES = 24
 """Memory that building needs for each code: degrees both ways, the number, its inverse, and the sort between them."""
 
 
+def roomy(edges: int, declared: int) -> int:
+    """The widest domain worth indexing: one far wider than its use would make every pass over vertices a waste."""
+    return max(1 << 16, 8 * edges, 2 * declared)
+
+
 class Codes:
     """Codes that are the ids themselves."""
 
@@ -169,9 +174,8 @@ class Numberer:
             low, high = id_bounds(declared)
             highest = max(highest, high)
             direct = low >= 0 and high <= MOST
-        # A domain far wider than the edges that use it would make every pass over vertices a waste.
-        roomy = max(1 << 16, 8 * edges, 0 if declared is None else 2 * len(declared))
-        if direct and (highest + 1) * VERTEX_BYTES <= self._limit and highest < roomy:
+        wide = roomy(edges, 0 if declared is None else len(declared))
+        if direct and (highest + 1) * VERTEX_BYTES <= self._limit and highest < wide:
             return Codes(highest + 1)
         self._encode_rest()
         if declared is not None:

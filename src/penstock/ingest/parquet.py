@@ -6,10 +6,12 @@ in batches; a row group larger than a worker's share is decoded by columns in pa
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -22,6 +24,7 @@ from penstock.ingest.source import EdgeChunk
 from penstock.ingest.tables import TableSource, brief, unreadable
 
 READ_BUFFER = 1 << 18
+_HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
 @dataclass(frozen=True)
@@ -29,23 +32,37 @@ class _Part:
     path: Path
     groups: int
     rows: int
+    keys: dict[str, pa.Scalar]
+    """Columns whose value is in the names of the folders, `year=2020/part-0.parquet`."""
 
 
 class ParquetSource(TableSource):
     """One graph in one or more Parquet files with the same columns."""
 
     def __init__(self, paths: Sequence[Path], options: TableOptions, name: str | None = None) -> None:
+        keys = _folder_keys(paths, None if name is None else Path(name))
         if not paths:
             raise InputError("there are no Parquet files here", path=name)
         self._parts = []
+        ranges: list[tuple[int, int] | None] = []
         for i, path in enumerate(paths):
             with _opened(path) as file:
                 if i == 0:
                     label = name or (str(path) if len(paths) == 1 else f"{path} and {len(paths) - 1} more")
-                    super().__init__(label, file.schema_arrow, options)
+                    schema = file.schema_arrow
+                    for key, values in keys.items():
+                        schema = schema if key in schema.names else schema.append(pa.field(key, values.type))
+                    super().__init__(label, schema, options)
+                found = file.schema_arrow.names
+                wanted = set(self.layout.names).difference(found)
+                added = {key: values[i] for key, values in keys.items() if key in wanted}
                 for column in self.layout.names:
-                    require(column, file.schema_arrow.names, str(path))
-                self._parts.append(_Part(path, file.metadata.num_row_groups, file.metadata.num_rows))
+                    require(column, [*found, *added], str(path))
+                self._parts.append(_Part(path, file.metadata.num_row_groups, file.metadata.num_rows, added))
+                ranges.append(_id_range(file.metadata, {self.layout.source, self.layout.target}))
+        known = [found for found in ranges if found is not None]
+        if known and len(known) == len(ranges):
+            self.id_bounds = min(low for low, _ in known), max(high for _, high in known)
         self.estimated_edges = self.size = sum(part.rows for part in self._parts)
         if not self.size:
             self.refuse_empty()
@@ -67,19 +84,42 @@ class ParquetSource(TableSource):
                 metadata = file.metadata
             first_row = 1
             for group in range(metadata.num_row_groups):
-                yield partial(self._group, part.path, metadata, group, first_row, rows, by_column)
+                yield partial(self._group, part, metadata, group, first_row, rows, by_column)
                 first_row += metadata.row_group(group).num_rows
 
     def _group(
-        self, path: Path, metadata: pq.FileMetaData, group: int, first_row: int, rows: int, by_column: bool
+        self, part: _Part, metadata: pq.FileMetaData, group: int, first_row: int, rows: int, by_column: bool
     ) -> Iterator[EdgeChunk]:
-        with _opened(path, metadata) as file:
-            batches = file.iter_batches(rows, row_groups=[group], columns=self.layout.names, use_threads=by_column)
-            for batch in _guarded(batches, path):
-                chunk = to_chunk(batch, self.layout, str(path), first_row)
+        stored = [column for column in self.layout.names if column not in part.keys]
+        with _opened(part.path, metadata) as file:
+            batches = file.iter_batches(rows, row_groups=[group], columns=stored, use_threads=by_column)
+            for batch in _guarded(batches, part.path):
+                whole = batch
+                for key, value in part.keys.items():
+                    whole = whole.append_column(key, pa.repeat(value, batch.num_rows))
+                chunk = to_chunk(whole, self.layout, str(part.path), first_row)
                 first_row += len(chunk)
-                del batch
+                del batch, whole
                 yield chunk
+
+
+def _id_range(metadata: pq.FileMetaData, columns: set[str]) -> tuple[int, int] | None:
+    """Smallest and largest id by the file's own statistics; None if one is missing or ids are no integers."""
+    found: list[int] = []
+    for group in range(metadata.num_row_groups):
+        row_group = metadata.row_group(group)
+        mine = [row_group.column(k) for k in range(row_group.num_columns)]
+        ends = [chunk for chunk in mine if chunk.path_in_schema in columns]
+        if len(ends) != len(columns):
+            return None
+        for chunk in ends:
+            statistics = chunk.statistics
+            if statistics is None or not statistics.has_min_max:
+                return None
+            if not (isinstance(statistics.min, int) and isinstance(statistics.max, int)):
+                return None
+            found += [statistics.min, statistics.max]
+    return (min(found), max(found)) if found else None
 
 
 def parquet_files(folder: Path) -> list[Path]:
@@ -93,6 +133,25 @@ def parquet_files(folder: Path) -> list[Path]:
     if not files:
         raise InputError("there are no Parquet files here (*.parquet, *.pq)", path=folder)
     return files
+
+
+def _folder_keys(paths: Sequence[Path], root: Path | None) -> dict[str, pa.Array]:
+    """The `key=value` folders between the root and every file, one value for each file, in the narrowest type."""
+    if root is None:
+        return {}
+    folders = [
+        dict(part.split("=", 1) for part in path.relative_to(root).parent.parts if "=" in part) for path in paths
+    ]
+    keys = {}
+    for key in dict.fromkeys(key for folder in folders for key in folder):
+        texts = [folder.get(key, _HIVE_NULL) for folder in folders]
+        values = pa.array([None if text == _HIVE_NULL else unquote(text) for text in texts], pa.string())
+        for kind in (pa.int64(), pa.date32()):
+            with contextlib.suppress(pa.ArrowInvalid):
+                values = values.cast(kind)
+                break
+        keys[key] = values
+    return keys
 
 
 def _opened(path: Path, metadata: pq.FileMetaData | None = None) -> pq.ParquetFile:

@@ -46,6 +46,8 @@ def ordered(tasks: Iterable[Callable[[], Iterable[T]]], threads: int) -> Iterato
 
 
 def _work(task: Callable[[], Iterable[Any]], results: queue.Queue[Any], stop: threading.Event) -> None:
+    if stop.is_set():
+        return
     try:
         for item in task():
             if not _put(results, item, stop):

@@ -15,6 +15,8 @@ from penstock.ingest.layout import INTEGER, NULLS, NUMBER, Layout
 from penstock.ingest.source import Ids, storage_dtype
 
 _SLOW_FIELDS = 256
+_SPAN_BYTES = 14
+"""Start, length, Arrow offset and the text itself."""
 
 
 class BadRow(Exception):
@@ -58,7 +60,10 @@ def quote(token: bytes) -> str:
 
 
 class RowParser:
-    """Parses blocks of one layout; shared by the worker threads."""
+    """Parses blocks of one layout; shared by the worker threads.
+
+    `overhead` is the bytes needed per byte of text where lines are shortest, two per field.
+    """
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
@@ -86,6 +91,8 @@ class RowParser:
             self.marks[k, : len(mark)] = list(mark.encode())
         self.delimiter = ord(layout.delimiter) if layout.delimiter else 0
         self.tag = ord(layout.tag) if layout.tag else 0
+        row = 8 * (counts["integers"] + counts["reals"]) + _SPAN_BYTES * counts["spans"]
+        self.overhead = 1 + row / (2 * layout.fields)
         self.pairs = layout.fields == 2 and not layout.string_ids and layout.source == 0 and layout.target == 1
 
     def parse(self, buffer: np.ndarray, begin: int, end: int) -> Rows:
@@ -93,8 +100,8 @@ class RowParser:
         limit = tokens.count_lines(buffer, begin, end)
         integers = np.empty((self.counts["integers"], limit), np.uint64)
         reals = np.empty((self.counts["reals"], limit), np.float64)
-        starts = np.empty((self.counts["spans"], limit), np.int64)
-        lengths = np.empty((self.counts["spans"], limit), np.int64)
+        starts = np.empty((self.counts["spans"], limit), np.uint32)
+        lengths = np.empty((self.counts["spans"], limit), np.int32)
         room = _SLOW_FIELDS
         while True:
             state = np.zeros(tokens.STATE_SIZE, np.int64)
@@ -175,7 +182,7 @@ class RowParser:
             strings.validate(full=True)
         except pa.ArrowInvalid:
             for row in range(rows):
-                text = buffer[starts[row] : starts[row] + abs(lengths[row])].tobytes()
+                text = _span(buffer, starts, lengths, row)
                 try:
                     text.decode()
                 except UnicodeDecodeError:
@@ -219,7 +226,7 @@ class RowParser:
             pass
         values = np.empty(len(strings), np.int64)
         for row in range(len(strings)):  # some value is odd: which one?
-            token = buffer[starts[row] : starts[row] + abs(lengths[row])].tobytes()
+            token = _span(buffer, starts, lengths, row)
             if token.lower() in NULLS:
                 values[row] = self._fill(row, name)
                 continue
@@ -316,9 +323,14 @@ def _article(kind: pa.DataType) -> str:
     return "a number" if pa.types.is_floating(kind) else f"an integer ({kind})"
 
 
+def _span(buffer: np.ndarray, starts: np.ndarray, lengths: np.ndarray, row: int) -> bytes:
+    start = int(starts[row])
+    return buffer[start : start + abs(int(lengths[row]))].tobytes()
+
+
 def _arrow_strings(buffer: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> pa.Array:
     offsets = np.empty(len(starts) + 1, np.int32)
-    out = np.empty(int(np.abs(lengths).sum()), np.uint8)
+    out = np.empty(int(np.abs(lengths).sum(dtype=np.int64)), np.uint8)
     used = tokens.gather(buffer, starts, lengths, offsets, out)
     return pa.StringArray.from_buffers(len(starts), pa.py_buffer(offsets), pa.py_buffer(out[:used]))
 

@@ -20,7 +20,6 @@ _ENDS = [
     ("id_1", "id_2"), ("from_node", "to_node"), ("source_node", "target_node"), ("sourceid", "targetid"),
     (":start_id", ":end_id"), ("vertex1", "vertex2"), ("follower", "followee"), ("i", "j"), ("row", "col"), ("x", "y"),
 ]  # fmt: skip
-_NAMES = {name for pair in _ENDS for name in pair} | {"id", "node", "vertex", "weight", "user", "item"}
 
 
 @dataclass(frozen=True)
@@ -33,64 +32,65 @@ class Line:
     fields: list[bytes]
 
 
-def sample(file: TextFile, layout: Layout) -> list[Line]:
-    """The first data lines of a file."""
+def sample(file: TextFile, layout: Layout, most: int = _SAMPLE_LINES) -> list[Line]:
+    """The first data lines of a file, at most so many."""
     lines: list[Line] = []
     used = 0
     for number, offset, text in file.lines(file.start):
         if layout.is_row(text):
             lines.append(Line(number, offset, text, layout.split(text)))
             used += len(text)
-            if used > _SAMPLE_BYTES or len(lines) >= _SAMPLE_LINES:
+            if used > _SAMPLE_BYTES or len(lines) >= most:
                 break
     return lines
 
 
 def find_delimiter(texts: Sequence[bytes], suffix: str, comments: Sequence[str]) -> str | None:
-    """The delimiter the first lines are most consistent with; None: blanks."""
+    """The delimiter that makes most of the first lines alike, best with two integers in front; None: blanks."""
     texts = texts[:50]
-    first = texts[0]
-    if b"\t" in first:
-        # Tabs and blanks are the same thing unless a field is empty or has a blank in it.
-        same = all(split_line(text, "\t") == split_line(text, None, comments) for text in texts if b"\t" in text)
-        if not (same and suffix not in (".tsv", ".tab")):
-            return "\t"
-    else:
-        best: tuple[int, int, str] | None = None
-        for rank, mark in enumerate(",;|"):
-            rows = [split_line(text, mark) for text in texts]
-            if len(rows[0]) < 2:
-                continue
-            steady = all(len(row) == len(rows[0]) for row in rows)
-            whole = all(INTEGER.fullmatch(token) for token in rows[-1][:2])
-            score = (2 * whole + steady, -rank, mark)
-            best = score if best is None or score > best else best
-        if best is not None:
-            return best[2]
-    return None
+    best: str | None = None
+    best_score = (0.0, 0.0)
+    rows_by_mark: dict[str | None, list[list[bytes]]] = {}
+    for mark in (",", ";", "|", "\t", None):
+        rows = rows_by_mark[mark] = [split_line(text, mark, comments) for text in texts]
+        width = len(rows[0])
+        if width < 2:
+            continue
+        alike = sum(len(row) == width for row in rows) / len(rows)
+        whole = [len(row) > 1 and all(INTEGER.fullmatch(token) for token in row[:2]) for row in rows]
+        data = whole[1:] or whole  # the first line may be a header
+        score = (float(sum(data) >= 0.5 * len(data) and alike >= 0.5), alike + sum(whole) / len(whole))
+        if score > best_score:
+            best, best_score = mark, score
+    # Tabs are blanks like others, unless they enclose an empty field or a field has a blank in it.
+    if best == "\t" and suffix not in (".tsv", ".tab"):
+        tabs = [[token for token in row if token] for row in rows_by_mark["\t"]]
+        inner = any(b"" in row[:-1] and row[2:] for row in rows_by_mark["\t"])
+        if tabs == rows_by_mark[None] and not inner:
+            best = None
+    return best
 
 
 def find_header(lines: Sequence[Line], header: bool | None, ids: str, ends: tuple[object, object]) -> bool:
-    """Whether the first line names the columns."""
+    """Whether the first line names the columns: by the names people use, or because it is words above numbers."""
     if header is not None:
         return header
     if any(isinstance(end, str) for end in ends):
         return True
-    source, target = (end if isinstance(end, int) else place for place, end in enumerate(ends))
     first = lines[0].fields
-    if max(source, target) >= len(first):
+    if len(first) < 2 or any(NUMBER.fullmatch(token) or not token for token in first):
         return False
-    pair = [first[source], first[target]]
-    if any(NUMBER.fullmatch(token) for token in pair) or not all(pair):
-        return False
-    if all(token.decode("utf-8", "replace").lower() in _NAMES for token in pair):
+    names = [token.decode("utf-8", "replace").lower() for token in first]
+    # `u v` alone is no sign: it may well be an edge between two vertices called u and v.
+    if any(pair[0] in names and pair[1] in names and len(pair[0]) > 1 for pair in _ENDS):
         return True
-    if ids == "integer":
-        return True
-    if ids == "string" or len(lines) < 2:
+    places = [end % len(first) if isinstance(end, int) else place for place, end in enumerate(ends)]
+    data = [line.fields for line in lines[1:] if len(line.fields) == len(first)]
+    if not data:
         return False
-    second = lines[1].fields
-    return len(second) == len(first) and all(INTEGER.fullmatch(second[end]) for end in (source, target))
+    numeric = [all(NUMBER.fullmatch(row[k]) for row in data) for k in range(len(first))]
+    extra = any(is_number for k, is_number in enumerate(numeric) if k not in places)
+    return extra or (ids != "string" and all(INTEGER.fullmatch(data[0][k]) for k in places))
 
 
 def column_names(first: Line, header: bool, path: object) -> list[str]:
@@ -142,6 +142,7 @@ def find_columns(
     rows: Sequence[list[bytes]],
     choice: Sequence[str | int] | None,
     types: Mapping[str, str | pa.DataType],
+    fill: Mapping[str, object],
     where: str,
 ) -> dict[str, Column]:
     """The edge columns: those asked for, or all that hold numbers, truth values or timestamps."""
@@ -159,6 +160,8 @@ def find_columns(
         else:
             values = [row[at] for row in rows if at < len(row)]
             found = infer(values)
+            if found is None and name in fill and all(value.lower() in NULLS for value in values):
+                found = pa.float64()  # nothing but gaps so far, to be filled with numbers
             if found is None:
                 if choice is None:
                     continue

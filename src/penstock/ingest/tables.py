@@ -111,7 +111,10 @@ def open_table(path: str | Path | Sequence[str | Path], **options: Any) -> EdgeS
         single = Path(path)
         if single.is_dir():
             return ParquetSource(parquet_files(single), chosen, name=str(single))
-        if _magic(single) != b"PAR1" and single.suffix.lower() in (".arrow", ".feather", ".ipc", ".arrows"):
+        magic = _magic(single)
+        if magic == b"ARRO" or (
+            magic != b"PAR1" and single.suffix.lower() in (".arrow", ".feather", ".ipc", ".arrows")
+        ):
             return IpcSource(single, chosen)
         return ParquetSource([single], chosen)
     return ParquetSource([Path(one) for one in path], chosen)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
@@ -41,6 +41,8 @@ class TextSource(LineSource):
     `string` or `auto`, which goes by the first line.
     """
 
+    has_options: ClassVar[bool] = True
+
     def __init__(
         self,
         paths: str | Path | Sequence[str | Path],
@@ -65,7 +67,9 @@ class TextSource(LineSource):
         rough = Layout(2, comments=comment_marks(comment), delimiter=delimiter and delimiter_mark(delimiter))
         if delimiter is None:
             rough = replace(rough, delimiter=_sniffed_delimiter(files, rough))
-        samples = [sample(file, rough) for file in files]
+        samples: list[list[Line]] = []
+        for file in files:  # one file tells what all hold; of the others only whether they repeat the header
+            samples.append(sample(file, rough, 1) if any(samples) else sample(file, rough))
         leader = next((k for k, lines in enumerate(samples) if lines), None)
         if leader is None:
             if not allow_empty:
@@ -83,7 +87,7 @@ class TextSource(LineSource):
         ends = find_ends(names, named, source, target, where)
         data = [line for lines in samples for line in lines if not (named and line.text == samples[leader][0].text)]
         strings = ids == "string" or (ids == "auto" and _are_names(data, ends))
-        chosen = find_columns(names, ends, [line.fields for line in data], columns, types or {}, where)
+        chosen = find_columns(names, ends, [line.fields for line in data], columns, types or {}, fill or {}, where)
         layout = replace(rough, fields=len(names), source=ends[0], target=ends[1], columns=chosen, string_ids=strings)
         if fill:
             from penstock.ingest.rows import checked_fill
@@ -131,8 +135,16 @@ def _estimate(files: Sequence[TextFile], data: Sequence[Line]) -> int | None:
 class GapSource(LineSource):
     """The GAP benchmark's text files: `u v` (`.el`) or `u v w` (`.wel`), ids from 0, nothing else."""
 
+    advice: ClassVar[str | None] = "read it with format='text' if it is another kind of edge list"
+
     def __init__(
-        self, path: str | Path, *, weighted: bool, allow_empty: bool = False, block_size: int | None = None
+        self,
+        path: str | Path,
+        *,
+        weighted: bool,
+        columns: Sequence[str] | None = None,
+        allow_empty: bool = False,
+        block_size: int | None = None,
     ) -> None:
         file = TextFile(path)
         layout = Layout(3 if weighted else 2, lowest=0, bounds="GAP's ids, which begin at 0")
@@ -141,7 +153,7 @@ class GapSource(LineSource):
             kind = infer([line.fields[2] for line in lines if len(line.fields) > 2]) or pa.int64()
             kind = pa.float64() if pa.types.is_floating(kind) else pa.int64()
             layout = replace(layout, columns={"weight": Column(2, kind)})
-        super().__init__([(file, file.start)], layout, allow_empty=allow_empty, block_size=block_size)
+        super().__init__([(file, file.start)], layout, columns=columns, allow_empty=allow_empty, block_size=block_size)
         self.estimated_edges = _estimate([file], lines)
 
 

@@ -6,6 +6,7 @@ import contextlib
 import glob
 import lzma
 from collections.abc import Callable, Iterator, Sequence
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +31,9 @@ _FOREIGN = {
 _PIECE = 1 << 20
 
 
-def expand(paths: str | Path | Sequence[str | Path]) -> list[Path]:
+def expand(paths: str | PathLike[str] | Sequence[str | PathLike[str]]) -> list[Path]:
     """The files behind a path, a glob such as `part-*.txt`, a directory of part files, or a list of these."""
-    if not isinstance(paths, str | Path):
+    if not isinstance(paths, str | PathLike):
         files = [file for path in paths for file in expand(path)]
         if not files:
             raise UsageError("there is no file to read: the list of paths is empty")
@@ -87,14 +88,16 @@ class TextFile:
         """The decompressed bytes from the beginning."""
         try:
             with contextlib.ExitStack() as stack:
-                raw = stack.enter_context(self.path.open("rb", buffering=0))
                 if self.codec is None:
+                    raw = stack.enter_context(self.path.open("rb", buffering=0))
                     yield Stream(self, raw, raw.readinto)
                 elif self.codec == "xz":
+                    raw = stack.enter_context(self.path.open("rb", buffering=0))
                     yield Stream(self, raw, _XzReader(raw).readinto)
                 else:
-                    stream: Any = stack.enter_context(pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), self.codec))
-                    yield Stream(self, raw, stream.readinto)
+                    packed = stack.enter_context(pa.OSFile(str(self.path)))
+                    stream = stack.enter_context(pa.CompressedInputStream(packed, self.codec))
+                    yield Stream(self, packed, stream.readinto)
         except OSError as error:
             raise self.unreadable(error) from error
 

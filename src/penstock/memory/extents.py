@@ -92,6 +92,21 @@ class StripedFile:
             done += got
         return done
 
+    def read_across(self, stripe: int, offset: int, buffers: Sequence[np.ndarray], needed: Sequence[int]) -> int:
+        """Fill several buffers from one stretch of the file, with one request where it is answered in full."""
+        direct = self._direct[stripe]
+        if len(buffers) > 1 and direct is not None:
+            asked = sum(buffer.nbytes for buffer in buffers)
+            # Whatever goes wrong here goes wrong again below, where it is dealt with.
+            with contextlib.suppress(OSError):
+                if os.preadv(direct, [buffer.data for buffer in buffers], offset) == asked:
+                    return asked
+        done = 0
+        for buffer, enough in zip(buffers, needed, strict=True):
+            done += self.read_into(stripe, offset, buffer, enough)
+            offset += buffer.nbytes
+        return done
+
     def close(self) -> None:
         descriptors = [*self._buffered, *(d for d in self._direct if d is not None), *self._retired]
         self._buffered, self._direct, self._retired = [], [], []
@@ -147,6 +162,27 @@ class Batch:
         for file, stripe, offset, start, needed, asked in self.reads:
             done += file.read_into(stripe, offset, frame[start : start + asked], needed)
         return done
+
+    def continues(self, other: Batch) -> bool:
+        """Whether this batch is one stretch of a file that begins where `other`, one stretch too, ends."""
+        if len(self.reads) != 1 or len(other.reads) != 1:
+            return False
+        file, stripe, offset, _, _, _ = self.reads[0]
+        before, same, start, _, _, asked = other.reads[0]
+        return file is before and stripe == same and offset == start + asked
+
+
+def fill(found: Sequence[Batch], frames: Sequence[np.ndarray]) -> int:
+    """Read batches that continue each other, each into its frame; bytes read."""
+    if len(found) == 1:
+        return found[0].fill(frames[0])
+    file, stripe, offset, _, _, _ = found[0].reads[0]
+    pieces = [(frame[read[3] : read[3] + read[5]], read[4]) for frame, read in zip(frames, _only(found), strict=True)]
+    return file.read_across(stripe, offset, [piece for piece, _ in pieces], [needed for _, needed in pieces])
+
+
+def _only(found: Sequence[Batch]) -> list[tuple[StripedFile, int, int, int, int, int]]:
+    return [batch.reads[0] for batch in found]
 
 
 def frame_bytes(parts: Sequence[Extents]) -> int:
@@ -219,4 +255,4 @@ def _window(parts: Sequence[Extents], items: np.ndarray, limit: int) -> Iterator
         yield Batch(numbers[a:b], spans[a:b], reads[k])
 
 
-__all__ = ["Batch", "Extents", "Spans", "StripedFile", "batches", "frame_bytes"]
+__all__ = ["Batch", "Extents", "Spans", "StripedFile", "batches", "fill", "frame_bytes"]

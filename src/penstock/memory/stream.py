@@ -20,7 +20,7 @@ import numpy as np
 
 from penstock.memory.buffers import PAGE, Frames, align
 from penstock.memory.cache import Hit, PageCache
-from penstock.memory.extents import Batch, Extents, StripedFile, batches, frame_bytes
+from penstock.memory.extents import Batch, Extents, StripedFile, batches, fill, frame_bytes
 from penstock.memory.ledger import Ledger, Reservation
 
 Parts = tuple[np.ndarray, ...]
@@ -30,6 +30,8 @@ Verify = Callable[[int, Parts], None]
 _BATCH = 1 << 20
 _REQUEST = 64 << 10
 """Below this a request costs its latency, not its bytes."""
+_ACROSS = 4 << 20
+"""Bytes one request may fetch into several frames. Frames stay smaller: an exact cache, even shares for the workers."""
 _SAMPLE = 4096
 
 
@@ -54,14 +56,27 @@ class _Run:
         for frame in ring:
             self.free.put(frame)
         self.lock = threading.Lock()
+        self.ahead: Batch | None = None
+        self.across = 1
         self.stop = False
         self.error: BaseException | None = None
         self.readers = self.reading = self.workers = self.active = 0
         self.finished = threading.Event()
 
-    def next_batch(self) -> Batch | None:
+    def next_batches(self, most: int) -> list[Batch]:
+        """The next batch and those that continue it on disk."""
         with self.lock:
-            return None if self.stop else next(self.plan, None)
+            found: list[Batch] = []
+            while len(found) < most and not self.stop:
+                batch = self.ahead or next(self.plan, None)
+                self.ahead = None
+                if batch is None:
+                    break
+                if found and not batch.continues(found[-1]):
+                    self.ahead = batch
+                    break
+                found.append(batch)
+            return found
 
     def fail(self, error: BaseException) -> None:
         """Keep the first error and wake everyone who waits."""
@@ -90,14 +105,28 @@ class _Run:
             self.finished.set()
 
     def read(self, stats: StreamStats) -> None:
-        while (batch := self.next_batch()) is not None:
-            frame = self.free.get()
-            if frame is None or self.stop:
+        held: list[int] = []
+        while not self.stop:
+            # Wait for one frame only, take others if they are free: readers waiting for several could block each other.
+            while len(held) < self.across:
+                try:
+                    frame = self.free.get_nowait() if held else self.free.get()
+                except queue.Empty:
+                    break
+                if frame is None:
+                    return
+                held.append(frame)
+            found = self.next_batches(len(held))
+            if not found:
+                for frame in held:  # the other reader may still need them
+                    self.free.put(frame)
                 return
             start = perf_counter()
-            stats.bytes_read += batch.fill(self.frames[frame])
+            stats.bytes_read += fill(found, [self.frames[frame] for frame in held[: len(found)]])
             stats.read_seconds += perf_counter() - start
-            self.full.put((batch, frame))
+            for batch, frame in zip(found, held, strict=False):
+                self.full.put((batch, frame))
+            del held[: len(found)]
 
     def consume(
         self, number: int, work: Work, verify: Verify | None, cache: PageCache | None, stats: StreamStats
@@ -194,7 +223,7 @@ class PageStream:
     """Hands every item of a run to a worker exactly once, from the cache or from disk.
 
     `ring` is the most frames it reads ahead into; it takes at most a quarter of what the ledger has free, but never
-    fewer than `workers + 2`. Small items are read together, up to 1 MiB with one request where they are neighbours.
+    fewer than `workers + 2`. Small items share a frame, and one request fills several frames with what lies together.
     """
 
     def __init__(
@@ -270,7 +299,9 @@ class PageStream:
         hits: list[Hit] = []
         if self._cache is not None:
             hits, items = self._cache.take(items)
-        run = _Run(batches(self._parts, items, self._batch_limit(items)), hits, self._frames, sorted(self._ring))
+        limit, across = self._shape(items)
+        run = _Run(batches(self._parts, items, limit), hits, self._frames, sorted(self._ring))
+        run.across = across
         run.readers = run.reading = self.readers
         run.workers = self.workers
         counts = [StreamStats() for _ in range(self.readers + self.workers)]
@@ -293,12 +324,15 @@ class PageStream:
         if run.error is not None:
             raise run.error
 
-    def _batch_limit(self, items: np.ndarray) -> int:
-        """Frame-sized batches, smaller where the run is so short that some worker would get none."""
+    def _shape(self, items: np.ndarray) -> tuple[int, int]:
+        """Bytes in a batch and frames in a request: less in short runs, where some worker would wait for its share."""
         if not len(items):
-            return self.frame_bytes
+            return self.frame_bytes, 1
         average = sum(int(part.nbytes[items[:_SAMPLE]].sum()) for part in self._parts) / min(len(items), _SAMPLE)
-        return min(self.frame_bytes, max(_REQUEST, align(int(average * len(items)) // (4 * self.workers))))
+        total = int(average * len(items))
+        limit = min(self.frame_bytes, max(_REQUEST, align(total // (4 * self.workers))))
+        across = min(_ACROSS // self.frame_bytes, self.ring // 8, total // (16 * self.frame_bytes))
+        return limit, max(1, across)
 
     def heartbeat(self) -> dict[str, Any]:
         """The ring and what went through it."""

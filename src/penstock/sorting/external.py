@@ -8,6 +8,7 @@ single key is streamed, however big.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -67,6 +68,8 @@ class ExternalSorter:
         self._buckets: list[_Bucket] = []
         self.count = 0
         self._serial = 0
+        self._writer = ThreadPoolExecutor(1, "penstock-spill")
+        self._writing: Future[None] | None = None
 
     @staticmethod
     def record_bytes(payload: Mapping[str, np.dtype]) -> int:
@@ -150,12 +153,24 @@ class ExternalSorter:
         keys, ranks, columns = self._a
         out, _, out_columns = self._b
         payload = [column[:count] for column in columns]
+        self._wait()
         bounds = partition(keys[:count], payload, splitters, out, out_columns, ranks, self._threads)
-        for bucket, begin, end in zip(buckets, bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
-            if begin < end:
-                offset = bucket.file.append(out[begin:end], *(column[begin:end] for column in out_columns))
-                bucket.segments.append((offset, end - begin))
-                bucket.count += end - begin
+
+        def write() -> None:
+            for bucket, (begin, end) in zip(buckets, pairwise(bounds.tolist()), strict=True):
+                if begin < end:
+                    offset = bucket.file.append(out[begin:end], *(column[begin:end] for column in out_columns))
+                    bucket.segments.append((offset, end - begin))
+                    bucket.count += end - begin
+
+        # Buffer B goes to disk while buffer A fills again.
+        self._writing = self._writer.submit(write)
+
+    def _wait(self) -> None:
+        """Buffer B is free, and what it held is in the buckets."""
+        if self._writing is not None:
+            writing, self._writing = self._writing, None
+            writing.result()
 
     # ---- out
 
@@ -166,6 +181,7 @@ class ExternalSorter:
         else:
             if self._filled:
                 self._flush()
+            self._wait()
             stack = self._buckets[::-1]
             while stack:
                 bucket = stack.pop()
@@ -179,6 +195,7 @@ class ExternalSorter:
 
     def close(self) -> None:
         """Give the memory back."""
+        self._writer.shutdown()
         for bucket in self._buckets:
             bucket.file.delete()
         empty = np.empty(0, np.uint8)
@@ -216,6 +233,7 @@ class ExternalSorter:
         parts = self._new_buckets(splitters, bucket.low, bucket.high)
         for count in self._load(bucket):
             self._distribute(count, splitters, parts)
+        self._wait()
         return parts
 
     def _sample(self, bucket: _Bucket) -> np.ndarray:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
+
+from penstock.store.checksum import checksum
 
 ALIGN = 4096
 """Column pages start where a direct read may start."""
@@ -25,11 +28,22 @@ def type_dtype(name: str) -> np.dtype:
         return np.dtype(np.float32 if name == "float" else np.float64)
     if name in TYPES:
         return np.dtype(name).newbyteorder("<")
-    if name.startswith(("date32", "time32")):
+    if name.startswith(("date32[", "time32[")):
         return np.dtype("<i4")
-    if name.startswith(("timestamp", "date64", "time64", "duration")):
+    if name.startswith(("timestamp[", "date64[", "time64[", "duration[")):
         return np.dtype("<i8")
     raise ValueError(f"{name} is no type of a column")
+
+
+def column_file(name: str) -> str:
+    """The name of a column's files: only letters, digits, `_`, `-` and `%`, and never that of the pages."""
+    # Python leaves dots and tildes alone; a dot would let `a.index` of one column meet a file of another.
+    safe = quote(name, safe="", errors="surrogatepass").replace(".", "%2E").replace("~", "%7E")
+    if safe in ("", "pages"):
+        safe = f"%{safe}"
+    if len(safe) > 128:  # file systems take 255 bytes
+        safe = f"{safe[:100]}%{checksum(safe.encode()):016x}"
+    return safe
 
 
 def padded(nbytes: int) -> int:

@@ -1,7 +1,7 @@
-"""A store being written: everything goes under a locked temporary name and appears under its own name at once.
+"""A store being written: everything goes under a temporary name and appears under its own name at once.
 
-`.NAME.pen.tmp/` lies beside the target and is locked by its writer. A killed writer leaves it unlocked; the next
-one removes it. Whoever opens the target sees a complete store or none.
+`.NAME.pen.tmp/` lies beside the target, and its writer holds `.NAME.pen.lock`. A killed writer leaves both, unlocked;
+the next one removes them. Whoever opens the target sees a complete store or none.
 """
 
 from __future__ import annotations
@@ -9,51 +9,51 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import errno
-import fcntl
 import json
 import os
+import re
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import IO, Self
 
-from penstock.errors import StoreError, TargetExists, TargetLocked
+from penstock.errors import StoreError, TargetExists
+from penstock.store.lock import Lock
+from penstock.store.manifest import FORMAT, read_manifest
 
-_AT_FDCWD, _RENAME_EXCHANGE = -100, 2
+_AT_FDCWD, _SWAP = -100, 2
+_STRIPE = re.compile(r".+\.pen\.[0-9a-f]{8}")
 
 
 class Draft:
-    """The locked temporary folder of one target. Leaving the context without `commit` removes it."""
+    """The temporary folder of one target, locked. Leaving the context without `commit` removes it."""
 
     def __init__(self, target: Path, *, overwrite: bool = False, stripes: Sequence[Path] = ()) -> None:
-        self.target = target.absolute()
+        # A link stays: the store it leads to is replaced.
+        self.target = Path(os.path.realpath(target)) if target.is_symlink() else target.absolute()
         self.overwrite = overwrite
         self.path = self.target.parent / f".{self.target.name}.tmp"
+        self._aside = self.target.parent / f".{self.target.name}.old"
+        self.stripes: list[Path] = []
+        self._files: list[IO[bytes]] = []
+        self._made: os.stat_result | None = None
         self._check_target()
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            self._lock = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+            self.target.parent.mkdir(parents=True, exist_ok=True)
+            self._lock = Lock(self.target)
         except OSError as error:
             raise StoreError(f"cannot write in {self.target.parent}: {error.strerror}") from None
         try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            owner = os.pread(self._lock, 32, 0).decode(errors="replace").strip() or "unknown"
-            os.close(self._lock)
-            raise TargetLocked(
-                f"{target} is being written by another run (process {owner}): wait for it or stop it"
-            ) from None
-        os.ftruncate(self._lock, 0)
-        os.pwrite(self._lock, str(os.getpid()).encode(), 0)
-        self._remove_leftovers()
-        self.stripes = [Path(os.path.abspath(s)) / f"{self.target.name}.{os.urandom(4).hex()}" for s in stripes]
-        # Written before the folders exist: a killed run's stripes can be found again.
-        if self.stripes:
-            (self.path / "stripes.json").write_text(json.dumps([str(s) for s in self.stripes]))
-        for stripe in self.stripes:
-            stripe.mkdir(parents=True)
-        self._done = False
+            self._recover()
+            self._check_target()
+            self._begin(stripes)
+        except OSError as error:
+            self._discard()
+            raise StoreError(f"cannot write {error.filename or self.path}: {error.strerror}") from None
+        except BaseException:
+            self._discard()
+            raise
 
     def _check_target(self) -> None:
         if self.target.suffix != ".pen":
@@ -62,44 +62,101 @@ class Draft:
             return
         if not self.overwrite:
             raise TargetExists(f"{self.target} exists: choose another name or pass --overwrite (overwrite=True)")
-        if not self.target.is_dir() or (any(self.target.iterdir()) and not (self.target / "meta.json").exists()):
+        if not _is_store(self.target):
             raise TargetExists(f"{self.target} is not a store: it is not overwritten; remove it by hand")
 
-    def _remove_leftovers(self) -> None:
-        """What a killed run left here, its stripes elsewhere included."""
-        listed = self.path / "stripes.json"
-        if listed.exists():
-            with contextlib.suppress(ValueError):
-                for stripe in json.loads(listed.read_text()):
-                    shutil.rmtree(stripe, ignore_errors=True)
-        for entry in self.path.iterdir():
-            if entry.name != "lock":
-                _remove(entry)
+    def _recover(self) -> None:
+        """Put in order what a killed run left: its draft goes, a store it had moved aside comes back."""
+        if os.path.lexists(self._aside):
+            if os.path.lexists(self.target):
+                remove_store(self._aside)
+            else:
+                os.rename(self._aside, self.target)
+        if os.path.lexists(self.path):
+            # Before its manifest is there, a draft lists its stripes in a file of its own; after, in the manifest.
+            with contextlib.suppress(OSError, ValueError, TypeError):
+                for stripe in json.loads((self.path / "stripes.json").read_text()):
+                    _remove_stripe(Path(stripe))
+            if self.path.is_symlink() or not self.path.is_dir():
+                self.path.unlink()
+            else:
+                remove_store(self.path)
+                if self.path.exists():
+                    shutil.rmtree(self.path)  # says why it cannot be removed
 
-    def commit(self) -> None:
-        """Make it durable, then make it visible: one rename."""
-        _remove(self.path / "stripes.json")
+    def _begin(self, stripes: Sequence[Path]) -> None:
+        self.path.mkdir()
+        self._made = self.path.stat()
+        self.stripes = [Path(os.path.abspath(s)) / f"{self.target.name}.{os.urandom(4).hex()}" for s in stripes]
+        # Written before the folders exist: a killed run's stripes can be found again.
+        if self.stripes:
+            (self.path / "stripes.json").write_text(json.dumps([str(s) for s in self.stripes]))
+        for stripe in self.stripes:
+            stripe.mkdir(parents=True)
+
+    def create(self, path: Path) -> IO[bytes]:
+        """A new file of the store, open for writing. What is still open when the draft ends is closed with it."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = path.open("xb", buffering=0)
+        self._files.append(file)
+        return file
+
+    def commit(self, manifest: bytes) -> None:
+        """Make everything durable, write the manifest last, then make the store visible: one rename."""
+        self._close_files()
         for root in (self.path, *self.stripes):
             for folder, _, files in os.walk(root):
                 for name in files:
                     _fsync(Path(folder) / name)
                 _fsync(Path(folder))
+        for stripe in self.stripes:
+            _fsync(stripe.parent)
+        fresh = self.path / "meta.json.new"
+        fresh.write_bytes(manifest)
+        _fsync(fresh)
+        os.rename(fresh, self.path / "meta.json")
+        # Only now: the manifest lists the stripes as well.
+        (self.path / "stripes.json").unlink(missing_ok=True)
+        _fsync(self.path)
         self._check_target()
-        old_stripes = stripe_folders(self.target) if self.overwrite else []
-        _remove(self.path / "lock")
         try:
             if os.path.lexists(self.target):
-                _exchange(self.path, self.target)
+                _exchange(self.path, self.target, self._aside)
                 _fsync(self.target.parent)
-                shutil.rmtree(self.path, ignore_errors=True)
-                for stripe in old_stripes:
-                    shutil.rmtree(stripe, ignore_errors=True)
+                remove_store(self.path)
             else:
                 os.rename(self.path, self.target)
                 _fsync(self.target.parent)
         except OSError as error:
             raise StoreError(f"cannot put {self.target} in place: {error.strerror}") from None
-        self._done = True
+
+    @property
+    def committed(self) -> bool:
+        """Whether the draft is the store by now: the disk knows, for an interrupt may come right after the rename."""
+        try:
+            return self._made is not None and os.path.samestat(self._made, self.target.stat())
+        except OSError:
+            return False
+
+    def _close_files(self) -> None:
+        while self._files:
+            self._files.pop().close()
+
+    def _discard(self) -> None:
+        try:
+            if self.committed:
+                # Cut off after the rename: what lies in the draft's place is the store that was replaced.
+                for replaced in (self.path, self._aside):
+                    remove_store(replaced)
+            else:
+                if os.path.lexists(self._aside) and not os.path.lexists(self.target):
+                    os.rename(self._aside, self.target)
+                for stripe in self.stripes:
+                    _remove_stripe(stripe)
+                if self._made is not None:
+                    shutil.rmtree(self.path, ignore_errors=True)
+        finally:
+            self._lock.release()
 
     def __enter__(self) -> Self:
         return self
@@ -107,25 +164,46 @@ class Draft:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if not self._done:
-            for stripe in self.stripes:
-                shutil.rmtree(stripe, ignore_errors=True)
-            shutil.rmtree(self.path, ignore_errors=True)
-        os.close(self._lock)
+        with contextlib.suppress(OSError):  # a full disk was reported already
+            self._close_files()
+        self._discard()
 
 
 def stripe_folders(store: Path) -> list[Path]:
-    """The folders outside a store that hold its stripes."""
+    """The folders outside a store that hold its stripes; none where the manifest is not the one that was written."""
     try:
-        stripes = json.loads((store / "meta.json").read_bytes())["stripes"]
-        return [Path(os.path.normpath(store / s)) for s in stripes if s != "."]
-    except (OSError, ValueError, KeyError, TypeError):
+        stripes = read_manifest(store)["stripes"]
+    except StoreError:
         return []
+    return [Path(os.path.normpath(store / s)) for s in stripes if s != "."]
 
 
 def remove_store(store: Path) -> None:
     """Delete a store and its stripes."""
-    for folder in (*stripe_folders(store), store):
+    stripes = stripe_folders(store)
+    # The manifest goes last: a removal that is cut off can be taken up again.
+    with contextlib.suppress(OSError):
+        for entry in list(store.iterdir()):
+            if entry.name != "meta.json":
+                _remove(entry)
+    for folder in stripes:
+        _remove_stripe(folder)
+    shutil.rmtree(store, ignore_errors=True)
+
+
+def _is_store(path: Path) -> bool:
+    """A store, even a damaged one, or an empty folder: what may be overwritten."""
+    try:
+        return path.is_dir() and (
+            not any(path.iterdir()) or f'"{FORMAT}"'.encode() in (path / "meta.json").read_bytes()
+        )
+    except OSError:
+        return False
+
+
+def _remove_stripe(folder: Path) -> None:
+    # A manifest is data from a disk: nothing is deleted that does not carry the name drafts give to stripes.
+    if _STRIPE.fullmatch(folder.name):
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -144,17 +222,24 @@ def _fsync(path: Path) -> None:
         os.close(descriptor)
 
 
-def _exchange(a: Path, b: Path) -> None:
-    """Swap two folders in one step where the kernel can; else in two, with a moment in which there is no store."""
-    renameat2 = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
-    if renameat2 is not None:
-        if renameat2(_AT_FDCWD, os.fsencode(a), _AT_FDCWD, os.fsencode(b), _RENAME_EXCHANGE) == 0:
-            return
-        code = ctypes.get_errno()
-        if code not in (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP):
-            raise OSError(code, os.strerror(code), str(b))
-    aside = b.with_name(f".{b.name}.old")
-    shutil.rmtree(aside, ignore_errors=True)
+def _exchange(a: Path, b: Path, aside: Path) -> None:
+    """Swap two folders in one step where the system can; else in three, with a moment in which there is no store."""
+    if _swap(a, b):
+        return
     os.rename(b, aside)
     os.rename(a, b)
     os.rename(aside, a)
+
+
+def _swap(a: Path, b: Path) -> bool:
+    library = ctypes.CDLL(None, use_errno=True)
+    if hasattr(library, "renameat2"):
+        failed = library.renameat2(_AT_FDCWD, os.fsencode(a), _AT_FDCWD, os.fsencode(b), _SWAP)
+    elif hasattr(library, "renamex_np"):  # macOS
+        failed = library.renamex_np(os.fsencode(a), os.fsencode(b), _SWAP)
+    else:
+        return False
+    code = ctypes.get_errno()
+    if failed and code not in (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP):
+        raise OSError(code, os.strerror(code), str(b))
+    return not failed

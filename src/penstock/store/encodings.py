@@ -6,6 +6,7 @@ address: p bytes of page number and q bytes of slot, pointing into the index of 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,11 +32,16 @@ class Encoding:
     def physical(self) -> bool:
         return self.q > 0
 
+    def reaches(self, pages: int, slots: int) -> bool:
+        """Whether (p, q) can name every slot of every page."""
+        return pages <= 1 << (8 * self.p) and slots <= 1 << (8 * self.q)
+
 
 PLAIN = Encoding("plain", 0, 4, 0)
 LOGICAL6 = Encoding("logical6", 6, 6, 0)
 PHYSICAL = tuple(Encoding(f"physical{p}{q}", p * 16 + q, p, q) for p, q in ((2, 2), (3, 3), (2, 4), (4, 2)))
 ENCODINGS = {encoding.name: encoding for encoding in (PLAIN, LOGICAL6, *PHYSICAL)}
+ID_BYTES = {encoding.code: encoding.id_bytes for encoding in ENCODINGS.values()}
 BY_CODE = {encoding.code: encoding for encoding in ENCODINGS.values()}
 
 
@@ -60,11 +66,14 @@ def choose_encoding(name: str | None, vertices: int) -> Encoding:
     return encoding
 
 
-def check_physical(encoding: Encoding, pages: int, slots: int) -> None:
-    """Refuse a (p, q) that is too small, and name one that fits."""
-    if pages <= 1 << (8 * encoding.p) and slots <= 1 << (8 * encoding.q):
+def check_physical(
+    encoding: Encoding, pages: int, slots: int, shape: Callable[[int], tuple[int, int]] | None = None
+) -> None:
+    """Refuse a (p, q) that is too small, and name one that fits. `shape(id_bytes)` says how many pages of how many
+    slots the graph would have with ids of another width."""
+    if encoding.reaches(pages, slots):
         return
-    fits = [e.name for e in PHYSICAL if pages <= 1 << (8 * e.p) and slots <= 1 << (8 * e.q)]
+    fits = [e.name for e in PHYSICAL if e.reaches(*(shape(e.id_bytes) if shape else (pages, slots)))]
     advice = f"use {fits[0]}" if fits else "use logical6"
     raise UsageError(
         f"{encoding.name} can address {1 << (8 * encoding.p)} pages of {1 << (8 * encoding.q)} slots, "
@@ -72,42 +81,56 @@ def check_physical(encoding: Encoding, pages: int, slots: int) -> None:
     )
 
 
-@parallel_kernel()
-def write_ids(pages, id_bytes, q, records, first_page, neighbours, first_arc, head_vertex, head_page):
-    """Write the neighbours of arcs `first_arc...` into the pages that hold them; `head_*` say where vertices live."""
+# Pages are filled by serial kernels that `prange` calls: inside `prange` itself Numba does not see that `page.view()`
+# is the page, and may drop what is written to it as dead.
+
+
+@kernel()
+def _page_ids(page, words, id_bytes, q, record, neighbours, first_arc, head_vertex, head_page):
     width = np.uint64(id_bytes)
     p = width - np.uint64(q)
     a0 = np.uint64(first_arc)
-    a1 = a0 + np.uint64(neighbours.size)
+    base = record["first_arc"]
+    begin = max(base, a0)
+    end = min(base + record["arcs"], a0 + np.uint64(neighbours.size))
+    if q == 0 and id_bytes == 4:
+        for a in range(begin, end):
+            words[a - base] = neighbours[a - a0]
+        return
+    for a in range(begin, end):
+        id = np.uint64(neighbours[a - a0])
+        at = (a - base) * width
+        if q > 0:
+            lo, hi = np.uint64(0), np.uint64(head_vertex.size)
+            while hi - lo > np.uint64(1):
+                mid = (lo + hi) >> np.uint64(1)
+                if head_vertex[mid] <= id:
+                    lo = mid
+                else:
+                    hi = mid
+            slot = id - head_vertex[lo]
+            for k in range(np.uint64(q)):
+                page[at + p + k] = np.uint8(slot >> (np.uint64(8) * k))
+            id = head_page[lo]
+        for k in range(p):
+            page[at + k] = np.uint8(id >> (np.uint64(8) * k))
+
+
+@parallel_kernel()
+def write_ids(pages, id_bytes, q, records, first_page, neighbours, first_arc, head_vertex, head_page):
+    """Write the neighbours of arcs `first_arc...` into the pages that hold them; `head_*` say where vertices live."""
     for i in prange(pages.shape[0]):
-        record = records[first_page + i]
-        begin = max(record["first_arc"], a0)
-        end = min(record["first_arc"] + record["arcs"], a1)
-        page = pages[i]
-        if begin < end:
-            if q == 0 and id_bytes == 4:
-                words = page.view(np.uint32)
-                base = record["first_arc"]
-                for a in range(begin, end):
-                    words[a - base] = neighbours[a - a0]
-            else:
-                for a in range(begin, end):
-                    id = np.uint64(neighbours[a - a0])
-                    at = (a - record["first_arc"]) * width
-                    if q > 0:
-                        lo, hi = np.uint64(0), np.uint64(head_vertex.size)
-                        while hi - lo > np.uint64(1):
-                            mid = (lo + hi) >> np.uint64(1)
-                            if head_vertex[mid] <= id:
-                                lo = mid
-                            else:
-                                hi = mid
-                        slot = id - head_vertex[lo]
-                        for k in range(np.uint64(q)):
-                            page[at + p + k] = np.uint8(slot >> (np.uint64(8) * k))
-                        id = head_page[lo]
-                    for k in range(p):
-                        page[at + k] = np.uint8(id >> (np.uint64(8) * k))
+        _page_ids(
+            pages[i],
+            pages[i].view(np.uint32),
+            id_bytes,
+            q,
+            records[first_page + i],
+            neighbours,
+            first_arc,
+            head_vertex,
+            head_page,
+        )
 
 
 def heads(records: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -116,24 +139,26 @@ def heads(records: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.ascontiguousarray(records["first_vertex"][records["part"] == 0]), pages
 
 
+@kernel()
+def _page_slots(words, record, degrees):
+    count = np.uint64(record["vertices"])
+    at = np.uint64(words.size) - count - np.uint64(1)
+    words[at] = np.uint32(0)
+    if record["kind"] == 1:
+        words[at + np.uint64(1)] = np.uint32(record["arcs"])
+        return
+    offset = np.uint32(0)
+    first = record["first_vertex"]
+    for v in range(count):
+        offset += np.uint32(degrees[first + v])
+        words[at + v + np.uint64(1)] = offset
+
+
 @parallel_kernel()
 def write_slots(pages, records, first_page, degrees):
     """Write each page's arc offsets, `vertices + 1` of them, ending at the page's tail."""
     for i in prange(pages.shape[0]):
-        record = records[first_page + i]
-        words = pages[i].view(np.uint32)
-        count = np.uint64(record["vertices"])
-        at = np.uint64(words.size) - count - np.uint64(1)
-        if record["kind"] == 1:
-            words[at] = 0
-            words[at + np.uint64(1)] = np.uint32(record["arcs"])
-        else:
-            offset = np.uint32(0)
-            first = record["first_vertex"]
-            words[at] = offset
-            for v in range(count):
-                offset += np.uint32(degrees[first + v])
-                words[at + v + np.uint64(1)] = offset
+        _page_slots(pages[i].view(np.uint32), records[first_page + i], degrees)
 
 
 @kernel()

@@ -30,7 +30,8 @@ class Ids:
             self.values = Blob(store / "ids/values", self.kind, blobs["ids/values"])
             lengths = {len(self.order), len(self.values)}
         if lengths != {self.count}:
-            raise DamagedStore(f"{store}/ids holds {sorted(lengths)} ids for {self.count} vertices")
+            held = " and ".join(map(str, sorted(lengths)))
+            raise DamagedStore(f"{store}/ids holds {held} ids for {self.count} vertices")
 
     @property
     def arrow_type(self) -> pa.DataType:
@@ -80,8 +81,10 @@ class Ids:
         return int(self.order.read(rank, rank + 1)[0])
 
     def _key(self, number: int) -> Any:
-        value = self.of(number)
-        return value.encode() if self.kind == "string" else value
+        if self.kind != "string":
+            return int(self.values.read(number, number + 1)[0])
+        begin, end = self.offsets.read(number, number + 2)
+        return self.text.read(int(begin), int(end)).tobytes()
 
     def _wanted(self, user_id: Any) -> Any:
         if self.kind == "string":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from penstock.errors import DamagedStore
@@ -92,30 +94,54 @@ def cut_pages(degrees: np.ndarray, id_bytes: int, page_size: int) -> np.ndarray:
     return records
 
 
-def check_index(records: np.ndarray, *, active: int, arcs: int, page_size: int, name: str) -> None:
-    """Refuse an index whose pages do not follow one another from vertex 0 and arc 0 to the last."""
+def check_index(
+    records: np.ndarray, *, active: int, arcs: int, page_size: int, name: str, widths: Mapping[int, int]
+) -> None:
+    """Refuse an index whose pages do not follow one another from vertex 0 and arc 0 to the last.
+
+    `widths` are the bytes of an id by encoding. What passes here can be decoded without reading past a page.
+    """
     count = len(records)
     if count == 0:
         if active or arcs:
             raise DamagedStore(f"{name} is empty, but the store has {active} vertices with arcs")
         return
-    ends = records["first_arc"] + records["arcs"]
+    kind, part, vertices = records["kind"], records["part"], records["vertices"].astype(np.uint64)
+    first_vertex, first_arc = records["first_vertex"], records["first_arc"]
+    width = np.zeros(256, np.uint64)
+    width[list(widths)] = list(widths.values())
+    width = width[records["encoding"]]
+    ends = first_arc + records["arcs"]
     # A vertex is finished by its small page or by the last of its large ones.
     more = np.zeros(count, bool)
-    more[:-1] = (records["kind"][:-1] == LARGE) & (records["part"][1:] == records["part"][:-1] + 1)
-    following = records["first_vertex"] + np.where(more, 0, records["vertices"]).astype(np.uint64)
-    problem = None
-    if records["first_vertex"][0] or records["first_arc"][0]:
-        problem = 0
-    elif (ends[:-1] != records["first_arc"][1:]).any():
-        problem = int(np.flatnonzero(ends[:-1] != records["first_arc"][1:])[0]) + 1
-    elif (following[:-1] != records["first_vertex"][1:]).any():
-        problem = int(np.flatnonzero(following[:-1] != records["first_vertex"][1:])[0]) + 1
-    elif (records["payload"] > page_size).any():
-        problem = int(np.flatnonzero(records["payload"] > page_size)[0])
-    if problem is not None:
-        raise DamagedStore(f"{name}: record {problem} does not follow the one before it")
+    more[:-1] = (kind[:-1] == LARGE) & (part[1:] == part[:-1] + 1)
+    following = first_vertex + np.where(more, np.uint64(0), vertices)
+    begins = np.ones(count, bool)
+    begins[1:] = ~more[:-1]
+    degree = np.add.reduceat(records["arcs"], np.flatnonzero(begins))[np.cumsum(begins) - 1]
+    low, high = records["smallest_degree"], records["largest_degree"]
+    large = kind == LARGE
+    _refuse(name, kind > LARGE, "is neither small nor large")
+    _refuse(name, width == 0, "has an unknown encoding")
+    _refuse(name, vertices == 0, "has no vertices")
+    _refuse(name, records["arcs"] > page_size, "has more arcs than a page can hold")
+    _refuse(name, first_arc != np.append(np.uint64(0), ends[:-1]), "does not begin at the arc where the last one ended")
+    _refuse(
+        name, first_vertex != np.append(np.uint64(0), following[:-1]), "does not begin at the vertex that comes next"
+    )
+    _refuse(name, np.where(begins, part != 0, ~large), "is no part of a vertex that follows the part before it")
+    _refuse(name, large & (vertices != 1), "is large and has more than one vertex")
+    payload = records["payload"].astype(np.uint64)
+    _refuse(name, payload != records["arcs"] * width + (vertices + np.uint64(1)) * np.uint64(4), "has a wrong payload")
+    _refuse(name, payload > np.uint64(page_size), "is larger than a page")
+    _refuse(name, large & ((low != degree) | (high != degree)), "has a wrong degree")
+    _refuse(name, low > high, "has a smallest degree above its largest")
     if int(following[-1]) != active or int(ends[-1]) != arcs:
         raise DamagedStore(
             f"{name} covers {following[-1]} vertices and {ends[-1]} arcs; meta.json says {active} and {arcs}"
         )
+
+
+def _refuse(name: str, wrong: np.ndarray, reason: str) -> None:
+    if wrong.any():
+        raise DamagedStore(f"{name}: record {int(np.argmax(wrong))} {reason}")

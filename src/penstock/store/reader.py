@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from penstock.errors import DamagedStore
+from penstock.errors import DamagedStore, StoreError
 from penstock.store import encodings
-from penstock.store.blob import Blob
+from penstock.store.blob import Blob, read_exactly
 from penstock.store.checksum import checksum
-from penstock.store.columns import COLUMN_RECORD, padded, type_dtype
+from penstock.store.columns import COLUMN_RECORD, column_file, padded, type_dtype
 from penstock.store.encodings import Block
 from penstock.store.ids import Ids
 from penstock.store.index import RECORD, check_index
@@ -22,21 +23,36 @@ from penstock.store.manifest import read_manifest
 class Store:
     """A complete store on disk. Everything that is read is checked."""
 
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
-        self.meta = read_manifest(self.path)
-        meta = self.meta
+    def __init__(self, path: str | Path, *, whole: bool = True) -> None:
+        self.path, self.whole = Path(path), whole
+        self._take(read_manifest(self.path))
+        # Sizes are compared at once: a truncated file is better found now than after an hour. A checker looks for
+        # all that is wrong, and opens the parts one by one.
+        if whole:
+            while True:
+                try:
+                    for name in self.meta["directions"]:
+                        self.direction(name)
+                    break
+                except DamagedStore:
+                    # Another run may have put a new store in place between the manifest and the rest.
+                    meta = read_manifest(self.path)
+                    if meta["uuid"] == self.meta["uuid"]:
+                        raise
+                    self._take(meta)
+
+    def _take(self, meta: dict[str, Any]) -> None:
+        self.meta = meta
         self.vertices: int = meta["vertices"]
         self.active: int = meta["active"]
         self.edges: int = meta["edges"]
         self.directed: bool = meta["directed"]
         self.page_size: int = meta["page_size"]
+        if meta["encoding"] not in encodings.ENCODINGS:
+            raise StoreError(f"{self.path} has pages in the unknown encoding {meta['encoding']!r}: upgrade Penstock")
         self.roots = [Path(os.path.normpath(self.path / stripe)) for stripe in meta["stripes"]]
         self._directions: dict[str, Direction] = {}
         self._ids: Ids | None = None
-        # Sizes are compared at once: a truncated file is better found now than after an hour.
-        for name in meta["directions"]:
-            self.direction(name)
 
     @property
     def ids(self) -> Ids:
@@ -50,7 +66,7 @@ class Store:
             name = "out"
         if name not in self._directions:
             if name not in self.meta["directions"]:
-                raise KeyError(name)
+                raise StoreError(f"{self.path} stores no {name} arcs: build it again without incoming=False")
             self._directions[name] = Direction(self, name)
         return self._directions[name]
 
@@ -62,6 +78,8 @@ class Store:
 
     def vertex_column(self, name: str) -> Blob:
         """One value per vertex."""
+        if name not in self.meta["vertex"]:
+            raise StoreError(f"{self.path} has no vertex column {name!r}; it has {', '.join(self.meta['vertex'])}")
         entry = self.meta["vertex"][name]
         return self.blob(entry["file"], type_dtype(entry["type"]))
 
@@ -77,30 +95,49 @@ class Direction:
         self.store, self.name = store, name
         self.arcs: int = entry["arcs"]
         self.columns: dict[str, str] = entry["columns"]
-        self.records = store.blob(f"{name}/index", RECORD).read()
-        if len(self.records) != entry["pages"]:
-            raise DamagedStore(f"{store.path}/{name}/index has {len(self.records)} records for {entry['pages']} pages")
+        self.records = self._index("index", RECORD, entry["pages"])
+        self.column_records: dict[str, np.ndarray] = {}
+        if store.whole:
+            self.check_index()
+        for column in self.columns:
+            try:
+                self.column_records[column] = self._index(f"{column_file(column)}.index", COLUMN_RECORD, entry["pages"])
+            except DamagedStore:
+                if store.whole:
+                    raise
+        if store.whole:
+            for path, size in self.sizes().items():
+                self._check_size(path, size)
+
+    def _index(self, file: str, record: np.dtype, pages: int) -> np.ndarray:
+        records = self.store.blob(f"{self.name}/{file}", record).read()
+        if len(records) != pages:
+            raise DamagedStore(f"{self.store.path}/{self.name}/{file} has {len(records)} records for {pages} pages")
+        return records
+
+    def check_index(self) -> None:
+        """Refuse an index that no writer could have written."""
         check_index(
             self.records,
-            active=store.active,
+            active=self.store.active,
             arcs=self.arcs,
-            page_size=store.page_size,
-            name=f"{store.path}/{name}/index",
+            page_size=self.store.page_size,
+            name=f"{self.store.path}/{self.name}/index",
+            widths=encodings.ID_BYTES,
         )
-        self.column_records = {
-            column: store.blob(f"{name}/{column}.index", COLUMN_RECORD).read() for column in self.columns
-        }
-        self._check_sizes()
 
-    def _check_sizes(self) -> None:
+    def sizes(self) -> dict[Path, int]:
+        """The files of pages and column pages, and how long the index says they are."""
         stripes = len(self.store.roots)
+        found: dict[Path, int] = {}
         for stripe in range(stripes):
             pages = len(range(stripe, len(self.records), stripes))
-            self._check_size(self.path("pages", stripe), pages * self.store.page_size)
+            found[self.path("pages", stripe)] = pages * self.store.page_size
             for column, index in self.column_records.items():
                 mine = index[stripe::stripes]
                 end = int(mine["offset"][-1]) + padded(int(mine["bytes"][-1])) if len(mine) else 0
-                self._check_size(self.path(column, stripe), end)
+                found[self.column_path(column, stripe)] = end
+        return found
 
     @staticmethod
     def _check_size(path: Path, expected: int) -> None:
@@ -108,6 +145,8 @@ class Direction:
             size = path.stat().st_size
         except FileNotFoundError:
             raise DamagedStore(f"{path} is missing") from None
+        except OSError as error:
+            raise DamagedStore(f"{path} cannot be read: {error.strerror}") from None
         if size != expected:
             raise DamagedStore(
                 f"{path} is {'truncated' if size < expected else 'too long'}: {size} bytes, {expected} were written"
@@ -116,13 +155,19 @@ class Direction:
     def __len__(self) -> int:
         return len(self.records)
 
-    @property
+    @cached_property
     def home(self) -> np.ndarray:
         """First vertex of each `out` page: where physical ids point."""
         return np.ascontiguousarray(self.store.direction("out").records["first_vertex"])
 
     def path(self, name: str, stripe: int) -> Path:
-        return self.store.roots[stripe] / self.name / f"{name}.{stripe}"
+        """The file of the pages (`pages`), or of a column's pages, in one stripe."""
+        file = name if name == "pages" else column_file(name)
+        return self.store.roots[stripe] / self.name / f"{file}.{stripe}"
+
+    def column_path(self, column: str, stripe: int) -> Path:
+        """Like `path`, for a column that may be called `pages`, too."""
+        return self.store.roots[stripe] / self.name / f"{column_file(column)}.{stripe}"
 
     def page_extent(self, page: int) -> tuple[int, int, int]:
         """(stripe, offset, bytes) of a page."""
@@ -142,7 +187,7 @@ class Direction:
 
     def verify_column(self, column: str, page: int, data: np.ndarray) -> None:
         if checksum(data, page) != int(self.column_records[column][page]["checksum"]):
-            path = self.path(column, page % len(self.store.roots))
+            path = self.column_path(column, page % len(self.store.roots))
             raise DamagedStore(f"{path}: column page {page} is damaged: its checksum does not match")
 
     def read_page(self, page: int) -> np.ndarray:
@@ -153,7 +198,7 @@ class Direction:
 
     def read_column(self, column: str, page: int) -> np.ndarray:
         """The values of one page's arcs, checked."""
-        data = _read(self.path(column, page % len(self.store.roots)), *self.column_extent(column, page)[1:])
+        data = _read(self.column_path(column, page % len(self.store.roots)), *self.column_extent(column, page)[1:])
         self.verify_column(column, page, data)
         return self.column_values(column, page, data)
 
@@ -184,8 +229,5 @@ class Direction:
 
 def _read(path: Path, offset: int, nbytes: int) -> np.ndarray:
     data = np.empty(nbytes, np.uint8)
-    with path.open("rb", buffering=0) as file:
-        file.seek(offset)
-        if file.readinto(data) != nbytes:  # type: ignore[attr-defined]
-            raise DamagedStore(f"{path} is truncated at byte {offset}")
+    read_exactly(path, offset, data)
     return data

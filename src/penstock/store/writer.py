@@ -6,15 +6,15 @@ import errno
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
 from penstock.errors import DiskFull, StoreError
 from penstock.store import encodings
-from penstock.store.blob import write_blob
+from penstock.store.blob import write_all, write_blob
 from penstock.store.checksum import checksum
-from penstock.store.columns import COLUMN_RECORD, extremes, padded, type_dtype
+from penstock.store.columns import COLUMN_RECORD, column_file, extremes, padded, type_dtype
 from penstock.store.draft import Draft
 from penstock.store.encodings import Encoding
 from penstock.store.index import cut_pages
@@ -45,20 +45,26 @@ class StoreWriter:
         records["encoding"] = self.encoding.code
         if self.home is None:
             if self.encoding.physical:
+
+                def shape(id_bytes: int) -> tuple[int, int]:
+                    pages = cut_pages(degrees, id_bytes, self.page_size)
+                    return len(pages), int(pages["vertices"].max(initial=0))
+
                 slots = int(records["vertices"].max(initial=0))
-                encodings.check_physical(self.encoding, len(records), slots)
+                encodings.check_physical(self.encoding, len(records), slots, shape)
             self.home = records
         return DirectionWriter(self, name, records, degrees, columns)
 
     def blob(self, name: str, pieces: np.ndarray | Iterable[np.ndarray]) -> None:
         """Write an array file."""
         with disk_errors(self.draft.path):
-            self.blobs[name] = write_blob(self.draft.path / name, pieces)
+            self.blobs[name] = write_blob(self.draft.path / name, pieces, self.draft.create)
 
     def vertex_column(self, name: str, kind: str, pieces: np.ndarray | Iterable[np.ndarray]) -> None:
         """Write one value per vertex."""
-        self.blob(f"vertex/{name}", pieces)
-        self.vertex[name] = {"type": kind, "file": f"vertex/{name}"}
+        file = f"vertex/{column_file(name)}"
+        self.blob(file, pieces)
+        self.vertex[name] = {"type": kind, "file": file}
 
     def commit(self, meta: Mapping[str, Any]) -> None:
         """Write meta.json last of all, then let the store appear."""
@@ -73,9 +79,7 @@ class StoreWriter:
             "blobs": self.blobs,
         }
         with disk_errors(self.draft.path):
-            (self.draft.path / "meta.json.new").write_bytes(serialise(body))
-            os.rename(self.draft.path / "meta.json.new", self.draft.path / "meta.json")
-            self.draft.commit()
+            self.draft.commit(serialise(body))
 
 
 class DirectionWriter:
@@ -99,13 +103,10 @@ class DirectionWriter:
         self._columns = {column: _ColumnWriter(self, column, type_dtype(kind)) for column, kind in columns.items()}
         self._flush_finished()
 
-    def _open(self, name: str) -> list[Any]:
-        files = []
-        for stripe, root in enumerate(self.store.roots):
-            path = root / self.name / f"{name}.{stripe}"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            files.append(path.open("wb", buffering=0))
-        return files
+    def _open(self, name: str) -> list[IO[bytes]]:
+        roots, create = self.store.roots, self.store.draft.create
+        with disk_errors(self.store.draft.path):
+            return [create(root / self.name / f"{name}.{stripe}") for stripe, root in enumerate(roots)]
 
     @property
     def _last(self) -> int:
@@ -175,7 +176,7 @@ class _ColumnWriter:
     def __init__(self, direction: DirectionWriter, name: str, dtype: np.dtype) -> None:
         self.direction, self.name, self.dtype = direction, name, dtype
         self.index = np.zeros(len(direction.records), COLUMN_RECORD)
-        self._files = direction._open(name)
+        self._files = direction._open(column_file(name))
         self._tails = [0] * len(self._files)
         self._values = np.empty(0, dtype)
         self._count = 0
@@ -210,14 +211,7 @@ class _ColumnWriter:
     def close(self) -> None:
         for file in self._files:
             file.close()
-        self.direction.store.blob(f"{self.direction.name}/{self.name}.index", self.index)
-
-
-def write_all(file: Any, data: np.ndarray) -> None:
-    """Write every byte; a raw file may take fewer at a time."""
-    view = memoryview(np.ascontiguousarray(data).reshape(-1).view(np.uint8))
-    while view:
-        view = view[file.write(view) :]
+        self.direction.store.blob(f"{self.direction.name}/{column_file(self.name)}.index", self.index)
 
 
 class disk_errors:

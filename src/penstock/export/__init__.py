@@ -1,0 +1,1 @@
+"""6. Edges out: files and objects of other libraries."""

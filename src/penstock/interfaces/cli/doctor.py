@@ -1,0 +1,165 @@
+"""`penstock doctor`: what this machine offers, and what would slow Penstock down."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+import sys
+import tempfile
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from penstock.config import available_memory, available_threads, format_size
+from penstock.version import VERSION
+
+PACKAGES = ("numpy", "numba", "llvmlite", "pyarrow", "xxhash", "typer", "rich", "tbb")
+HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+MARKS = {"ok": "[green]ok[/]", "warn": "[yellow]warn[/]", "bad": "[red]bad[/]"}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line: what was looked at, how it is, and what to do if it is not well."""
+
+    what: str
+    state: str
+    text: str
+
+
+def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False) -> None:
+    """Look at this machine and the folder you are in; exit 1 if Penstock cannot work here."""
+    findings = examine(Path.cwd())
+    if as_json:
+        typer.echo(json.dumps([asdict(finding) for finding in findings], indent=2))
+    else:
+        _show(findings)
+    if any(finding.state == "bad" for finding in findings):
+        raise typer.Exit(1)
+
+
+def examine(folder: Path) -> list[Finding]:
+    return [
+        _python(),
+        *_packages(),
+        _threading_layer(),
+        Finding("cores", "ok", f"{available_threads()} of {os.cpu_count() or 1} may be used"),
+        _memory(),
+        _huge_pages(),
+        _direct_io(folder),
+        _disk(folder),
+    ]
+
+
+def _python() -> Finding:
+    return Finding("penstock", "ok", f"{VERSION}, Python {platform.python_version()}, {platform.platform(terse=True)}")
+
+
+def _packages() -> list[Finding]:
+    found = []
+    for name in PACKAGES:
+        try:
+            found.append(Finding(name, "ok", metadata.version(name)))
+        except metadata.PackageNotFoundError:
+            missing = "not installed: pip install tbb makes parallel regions cheaper"
+            found.append(Finding(name, "warn", missing) if name == "tbb" else Finding(name, "bad", "not installed"))
+    return found
+
+
+def _threading_layer() -> Finding:
+    """Numba chooses its layer at the first parallel kernel, so one is run."""
+    what = "threading layer"
+    try:
+        import numpy as np
+
+        from penstock.algorithms.pagerank import contribute
+        from penstock.memory.device import use_threads
+
+        threads = available_threads()
+        use_threads(threads)
+        contribute(np.ones(8), np.ones(8, np.uint32), np.ones(8), threads)
+        # Loaded by `memory.device`, which stays the one door for everything that compiles.
+        layer = sys.modules["numba"].threading_layer()
+    except Exception as error:
+        return Finding(what, "bad", f"no kernel can be run: {type(error).__name__}: {error}".splitlines()[0])
+    if layer == "tbb":
+        return Finding(what, "ok", layer)
+    try:
+        advice = f"tbb {metadata.version('tbb')} is installed, but its libtbb.so.12 cannot be loaded"
+    except metadata.PackageNotFoundError:
+        advice = "pip install tbb"
+    # workqueue aborts when two threads meet in it; omp is merely slower than tbb.
+    return Finding(what, "warn", f"{layer}, {'the slowest' if layer == 'workqueue' else 'slower than tbb'}: {advice}")
+
+
+def _memory() -> Finding:
+    allowed, machine = available_memory(), os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    text = format_size(allowed)
+    if allowed < machine:
+        text += f" by the control group's limit, of {format_size(machine)} in the machine"
+    return Finding("memory", "ok", f"{text}; memory_limit is {format_size(allowed * 8 // 10)} if you set none")
+
+
+def _huge_pages() -> Finding:
+    try:
+        setting = HUGE_PAGES.read_text()
+    except OSError:
+        return Finding("huge pages", "warn", "not offered here: direct reads may be two to three times slower")
+    chosen = setting[setting.find("[") + 1 : setting.find("]")]
+    if chosen == "never":
+        return Finding(
+            "huge pages", "warn", f"switched off: write madvise to {HUGE_PAGES} for two to three times faster reads"
+        )
+    return Finding("huge pages", "ok", chosen)
+
+
+def _direct_io(folder: Path) -> Finding:
+    what = "direct I/O"
+    try:
+        with tempfile.NamedTemporaryFile(dir=folder, prefix=".penstock-doctor-") as file:
+            file.write(bytes(1 << 16))
+            file.flush()
+            os.fsync(file.fileno())
+            direct = _reads_directly(Path(file.name))
+    except OSError as error:
+        return Finding(what, "warn", f"not tried: cannot write in {folder}: {error.strerror}")
+    if direct:
+        return Finding(what, "ok", f"works in {folder}")
+    return Finding(what, "warn", f"refused in {folder}: pages are read through the kernel's cache")
+
+
+def _reads_directly(path: Path) -> bool:
+    from penstock.memory.buffers import allocate
+    from penstock.memory.extents import StripedFile
+
+    file = StripedFile([path])
+    try:
+        file.read_into(0, 0, allocate(1 << 16))
+        return file.direct
+    finally:
+        file.close()
+
+
+def _disk(folder: Path) -> Finding:
+    usage = shutil.disk_usage(folder)
+    state = "warn" if usage.free < 1 << 30 else "ok"
+    return Finding("free disk", state, f"{format_size(usage.free)} of {format_size(usage.total)} in {folder}")
+
+
+def _show(findings: list[Finding]) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for finding in findings:
+        table.add_row(finding.what, MARKS[finding.state], escape(finding.text))
+    Console(highlight=False).print(table)

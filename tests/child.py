@@ -1,0 +1,30 @@
+"""Run Penstock in a process of its own, to kill it or to weigh it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from typing import Any
+
+START_UP = 250 << 20
+"""What Python, NumPy, PyArrow, Numba and its compiled kernels may cost on top of a budget, once the cache is warm."""
+
+_PEAK = """
+with open("/proc/self/status") as file:
+    print("VmHWM", next(int(line.split()[1]) << 10 for line in file if line.startswith("VmHWM")))
+with open("/proc/self/io") as file:
+    print("read_bytes", next(int(line.split()[1]) for line in file if line.startswith("read_bytes")))
+"""
+
+
+def start(code: str, **kwargs: Any) -> subprocess.Popen[str]:
+    return subprocess.Popen([sys.executable, "-c", textwrap.dedent(code)], text=True, **kwargs)
+
+
+def weigh(code: str) -> dict[str, int]:
+    """Run code to its end; its peak resident size and what it read from disk."""
+    child = start(textwrap.dedent(code) + _PEAK, stdout=subprocess.PIPE)
+    out, _ = child.communicate()
+    assert child.returncode == 0
+    return {name: int(value) for name, value in (line.split() for line in out.splitlines()[-2:])}
