@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from penstock.errors import StoreError, UsageError
 from penstock.memory.device import kernel
-from penstock.store.columns import type_dtype
+from penstock.store.arrow import arrow_type, plain_array, typed_array
 from penstock.store.draft import remove_store
 from penstock.store.encodings import decode
 from penstock.store.reader import Direction, Store
@@ -296,32 +296,3 @@ def _expand(first, offsets, neighbours, labels, keys, source, target, kept, at, 
                 target[at] = w
             at += one
     return at
-
-
-def arrow_type(kind: str) -> pa.DataType:
-    """The Arrow type of a column, from its name in the manifest."""
-    if "[" in kind:
-        base, unit = kind.rstrip("]").split("[")
-        unit, _, zone = unit.partition(", tz=")
-        if base == "timestamp":
-            return pa.timestamp(unit, zone or None)
-        if base == "duration":
-            return pa.duration(unit)
-        return {"date32": pa.date32, "date64": pa.date64}.get(base, lambda: getattr(pa, base)(unit))()
-    return pa.bool_() if kind == "bool" else pa.type_for_alias(kind)
-
-
-def plain_array(values: np.ndarray) -> pa.Array:
-    """Numbers as Arrow sees them, without copying, and without `pa.array`, which imports pandas if it is there."""
-    data = np.ascontiguousarray(values)
-    return pa.Array.from_buffers(pa.from_numpy_dtype(data.dtype), len(data), [None, pa.py_buffer(data)])
-
-
-def typed_array(values: np.ndarray, kind: str) -> pa.Array:
-    """Storage values as an Arrow array of the column's own type."""
-    wanted = arrow_type(kind)
-    if pa.types.is_boolean(wanted):
-        bits = np.packbits(values.astype(bool), bitorder="little")
-        return pa.Array.from_buffers(wanted, len(values), [None, pa.py_buffer(bits)])
-    data = np.ascontiguousarray(values, type_dtype(kind))
-    return pa.Array.from_buffers(wanted, len(data), [None, pa.py_buffer(data)])

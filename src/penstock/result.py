@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.errors import UsageError
+from penstock.store.arrow import plain_array
 from penstock.store.ids import Ids
 from penstock.store.whole import whole_file
 
@@ -57,7 +58,7 @@ class Result:
         users, schema = self._ids.all(), self.schema
         for at in range(0, len(self), size):
             numbers = self._ids.order.read(at, at + size)
-            arrays = [users.take(pa.array(numbers)), *(self._column(name, numbers) for name in self._values)]
+            arrays = [users.take(plain_array(numbers)), *(self._column(name, numbers) for name in self._values)]
             yield pa.record_batch(arrays, schema=schema)
 
     def _column(self, name: str, numbers: np.ndarray) -> pa.Array:
@@ -67,8 +68,7 @@ class Result:
         result[active] = values[numbers[active]]
         if shared is not None:
             result[~active] = shared
-        # NaN is a value here: only `mask` makes nulls.
-        return pa.array(result, mask=~active if shared is None else None, from_pandas=False)
+        return plain_array(result, active if shared is None else None)
 
     @property
     def table(self) -> pa.Table:
@@ -125,9 +125,9 @@ class Result:
     def _users(self, numbers: np.ndarray) -> pa.Array:
         ids = self._ids
         if ids.kind != "string":
-            return pa.array(ids.values.at(numbers))
+            return plain_array(ids.values.at(numbers))
         if len(numbers) > _FEW:
-            return ids.all().take(pa.array(numbers))
+            return ids.all().take(plain_array(numbers))
         return pa.array([ids.of(int(number)) for number in numbers], ids.arrow_type)
 
     # ---- files

@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 import scipy.io
 
+import penstock
 from graphs import ids_of, make_graph, random_edges
 from penstock.errors import DiskFull, StoreError, TargetExists, TargetLocked, UsageError
 from penstock.export.files import export_graph, export_vertices
@@ -544,3 +545,9 @@ def test_progress_is_told(tmp_path: Path, out: Path) -> None:
     export_graph(graph, out / "e.csv", progress=events.append)
     assert (events[-1].done, events[-1].total, events[-1].unit) == (EDGES, EDGES, "edges")
     assert events[-1].finished
+
+
+def test_by_the_public_name(tmp_path: Path, out: Path) -> None:
+    make_graph(tmp_path, [1, 2], [2, 3], {"w": pa.array([0.5, 2.0])}, order="input").close()
+    path = penstock.export(tmp_path / "graph.pen", out / "e.csv", columns=["w"], memory_limit="64MB")
+    assert path.read_text() == "source,target,w\n1,2,0.5\n2,3,2.0\n"

@@ -81,6 +81,20 @@ def test_given_splitters(tmp_path: Path) -> None:
     assert (found == np.sort(keys)).all()
 
 
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.integers(0, (1 << 64) - 1) | st.integers(0, 3), min_size=1, max_size=4000))
+def test_grouping(tmp_path_factory: pytest.TempPathFactory, values: list[int]) -> None:
+    """Equal keys come together, in input order, whatever the order of the groups."""
+    keys = np.array(values * 3, np.uint64)
+    at = np.arange(len(keys), dtype=np.int64)
+    found, carried, *_ = sort(tmp_path_factory.mktemp("g"), keys, {"at": at}, memory=1, grouping=True)
+    changes = np.flatnonzero(found[1:] != found[:-1]) + 1
+    assert len(changes) + 1 == len(set(values))
+    for group in np.split(np.arange(len(found)), changes):
+        key = found[group[0]]
+        assert carried["at"][group].tolist() == np.flatnonzero(keys == key).tolist()
+
+
 def test_quota_is_an_error_and_leaves_nothing(tmp_path: Path) -> None:
     keys = np.random.default_rng(0).integers(0, 1 << 60, 50_000, dtype=np.uint64)
     with pytest.raises(DiskFull, match="max_temp_directory_size"):

@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
 from penstock.config import Settings, settings
 from penstock.ingest.build import build
 from penstock.ingest.options import BuildOptions
 from penstock.ingest.source import EdgeChunk, EdgeSource, VertexTable
-from penstock.store.blob import sum_path
+from penstock.store.blob import Blob, sum_path
 from penstock.store.checksum import block_checksums, checksum
 from penstock.store.columns import COLUMN_RECORD, column_file, padded
 from penstock.store.index import RECORD
@@ -125,6 +126,19 @@ def edit(path: Path, dtype: Any, change: Callable[[np.ndarray], None]) -> None:
     values = np.fromfile(path, dtype)
     change(values)
     values.tofile(path)
+
+
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The blocks of array files that are read from now on."""
+    found: list[int] = []
+    read_block = Blob.read_block
+
+    def watched(self: Blob, block: int, target: np.ndarray) -> None:
+        found.append(block)
+        read_block(self, block, target)
+
+    monkeypatch.setattr(Blob, "read_block", watched)
+    return found
 
 
 def copy(store: Path, target: Path) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from penstock.errors import DamagedStore
 from penstock.store.blob import Blob, BlobWriter, sum_path, write_blob
 from penstock.store.checksum import BLOCK, checksum
 from penstock.store.columns import COLUMN_RECORD
+
+from .graphs import reads
 
 VALUES = np.arange(400_000, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
 
@@ -52,7 +55,7 @@ def test_scattered(blob: Blob, positions: list[int]) -> None:
 def test_pieces_do_not_matter(tmp_path_factory: pytest.TempPathFactory, sizes: list[int]) -> None:
     root = tmp_path_factory.mktemp("pieces")
     ends = np.minimum(np.cumsum([0, *sizes]), len(VALUES))
-    pieces = [VALUES[a:b] for a, b in zip(ends, ends[1:], strict=False)]
+    pieces = [VALUES[a:b] for a, b in pairwise(ends)]
     one = write_blob(root / "one", iter(pieces))
     two = write_blob(root / "two", VALUES[: ends[-1]].copy())
     assert one == two
@@ -105,9 +108,7 @@ def test_a_damaged_part_is_not_remembered_as_good(tmp_path: Path) -> None:
 def test_single_values_are_read_once_per_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, entry = fresh(tmp_path)
     blob = Blob(path, np.uint64, entry)
-    read: list[int] = []
-    whole = Blob.read_block
-    monkeypatch.setattr(Blob, "read_block", lambda self, block, to: (read.append(block), whole(self, block, to)))
+    read = reads(monkeypatch)
     for at in (0, 5, 140_000, 6, 140_001):
         assert blob.read(at, at + 1)[0] == VALUES[at]
     assert read == [0, 1]
@@ -137,10 +138,10 @@ def test_its_sums_are_checked_too(tmp_path: Path) -> None:
     sums = bytearray(sum_path(path).read_bytes())
     sums[9] ^= 1
     sum_path(path).write_bytes(sums)
-    with pytest.raises(DamagedStore, match="b.sum is damaged"):
+    with pytest.raises(DamagedStore, match=r"b\.sum is damaged"):
         Blob(path, np.uint64, entry)
     sum_path(path).unlink()
-    with pytest.raises(DamagedStore, match="b.sum is missing"):
+    with pytest.raises(DamagedStore, match=r"b\.sum is missing"):
         Blob(path, np.uint64, entry)
 
 
@@ -160,8 +161,13 @@ def test_too_few_sums(tmp_path: Path) -> None:
 
 def test_a_failed_write_leaves_no_open_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     writers: list[BlobWriter] = []
-    start = BlobWriter.__init__
-    monkeypatch.setattr(BlobWriter, "__init__", lambda self, *a: (writers.append(self), start(self, *a))[1])
+    append = BlobWriter.append
+
+    def watched(self: BlobWriter, values: np.ndarray) -> None:
+        writers.append(self)
+        append(self, values)
+
+    monkeypatch.setattr(BlobWriter, "append", watched)
 
     def pieces() -> Any:
         yield VALUES[:10]

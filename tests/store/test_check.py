@@ -1,4 +1,4 @@
-"""A sound store is sound, no byte of any file can change unseen, and a writer's faults are found behind good checksums."""
+"""A sound store is sound; no byte of any file changes unseen; a writer's faults are found behind good checksums."""
 
 from __future__ import annotations
 
@@ -198,7 +198,6 @@ def swap(name: str, dtype: Any, a: int, b: int) -> Callable[[Path], None]:
     return lambda store: edit(store / name, dtype, lambda v: v.__setitem__([a, b], v[[b, a]].copy()))
 
 
-
 def other_end(name: str) -> Callable[[Path], None]:
     """Let the last arc end at another vertex; neighbours still ascend."""
 
@@ -259,9 +258,7 @@ FAULTS: dict[str, tuple[Callable[[Path], None], str]] = {
 def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
     source, target = random_edges()
     values = {"w": np.random.default_rng(1).random(len(source))}
-    return make(
-        tmp_path_factory.mktemp("faults") / "g.pen", source, target, columns=values, types={"w": pa.float64()}
-    )
+    return make(tmp_path_factory.mktemp("faults") / "g.pen", source, target, columns=values, types={"w": pa.float64()})
 
 
 @pytest.mark.parametrize("fault", FAULTS)

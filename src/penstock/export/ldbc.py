@@ -12,7 +12,7 @@ from penstock.export.job import Job
 from penstock.export.lines import lines
 from penstock.export.ordered import ordered_arcs
 from penstock.export.sink import open_sink
-from penstock.graph import plain_array, typed_array
+from penstock.store.arrow import plain_array, typed_array
 from penstock.store.whole import whole_file
 
 

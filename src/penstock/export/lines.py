@@ -1,6 +1,6 @@
 """Columns to lines of text: integers, numbers and strings side by side in one buffer, a batch at a time.
 
-First the width of every line is added up, then each column is written where its field begins. Numbers read back bit
+First the width of every line is added up, then each column is written where its field ends. Numbers read back bit
 for bit: shortest digits that do, and never without a point, so that a float stays a float. float32 is written with
 the digits of a double, because readers parse it as one.
 """
@@ -22,6 +22,7 @@ from penstock.memory.device import kernel
 _PLAIN, _REAL, _QUOTED = 0, 1, 2
 _QUOTE, _MINUS, _DOT, _ZERO, _NEWLINE, _RETURN = (ord(mark) for mark in '"-.0\n\r')
 _BLANK, _TAB = ord(" "), ord("\t")
+_PAIRS = np.frombuffer("".join(f"{pair:02}" for pair in range(100)).encode(), np.uint8)
 _MARKS = np.frombuffer(b"#%/'", np.uint8)
 """What begins a comment, or a quotation, for some reader."""
 
@@ -29,23 +30,32 @@ _MARKS = np.frombuffer(b"#%/'", np.uint8)
 @kernel()
 def width_of(value):
     """Digits of an unsigned number."""
-    count, ten = np.uint64(1), np.uint64(10)
-    while value >= ten:
-        value = value // ten
+    count, limit, last = np.uint64(1), np.uint64(10), np.uint64(10**19)
+    while value >= limit:
         count += np.uint64(1)
+        if limit == last:
+            break
+        limit *= np.uint64(10)
     return count
 
 
 @kernel()
-def put(text, at, value, width):
-    """Write an unsigned number of this many digits; returns where it ends."""
-    ten, end = np.uint64(10), at + width
-    k = end
-    for _ in range(width):
-        k -= np.uint64(1)
-        rest = value // ten
-        text[k] = np.uint8(value - rest * ten) + np.uint8(_ZERO)
+def put(text, end, value):
+    """Write an unsigned number that ends before `end`, two digits at a time; returns where it begins."""
+    one, hundred = np.uint64(1), np.uint64(100)
+    while value >= hundred:
+        rest = value // hundred
+        pair = (value - rest * hundred) << one
+        end -= np.uint64(2)
+        text[end] = _PAIRS[pair]
+        text[end + one] = _PAIRS[pair + one]
         value = rest
+    pair = value << one
+    end -= one
+    text[end] = _PAIRS[pair + one]
+    if value >= np.uint64(10):
+        end -= one
+        text[end] = _PAIRS[pair]
     return end
 
 
@@ -61,16 +71,17 @@ def _integer_widths(values, widths):
 
 @kernel()
 def _write_integers(values, text, at, terminator):
+    one = np.uint64(1)
     for i in range(values.size):
-        value, place = values[i], at[i]
+        value, place = values[i], at[i] - one
+        text[place] = terminator
         size = np.uint64(value)
         if value < 0:
+            place = put(text, place, np.uint64(0) - size) - one
             text[place] = _MINUS
-            place += np.uint64(1)
-            size = np.uint64(0) - size
-        place = put(text, place, size, width_of(size))
-        text[place] = terminator
-        at[i] = place + np.uint64(1)
+        else:
+            place = put(text, place, size)
+        at[i] = place
 
 
 @kernel()
@@ -121,34 +132,34 @@ def _write_text(offsets, data, kind, delimiter, marks, text, at, terminator):
     one = np.uint64(1)
     for i in range(at.size):
         begin, end = np.uint64(offsets[i]), np.uint64(offsets[i + 1])
-        place = at[i]
-        quoted = kind == _QUOTED and _needs_quotes(data, begin, end, delimiter, marks)
-        if quoted:
-            text[place] = _QUOTE
-            place += one
-        for k in range(begin, end):
-            if quoted and data[k] == _QUOTE:
-                text[place] = _QUOTE
-                place += one
-            text[place] = data[k]
-            place += one
-        if quoted:
-            text[place] = _QUOTE
-            place += one
+        place = at[i] - one
+        text[place] = terminator
         if kind == _REAL and _is_whole(data, begin, end):
+            place -= np.uint64(2)
             text[place] = _DOT
             text[place + one] = _ZERO
-            place += np.uint64(2)
-        text[place] = terminator
-        at[i] = place + one
+        quoted = kind == _QUOTED and _needs_quotes(data, begin, end, delimiter, marks)
+        if quoted:
+            place -= one
+            text[place] = _QUOTE
+        while end > begin:
+            end -= one
+            place -= one
+            text[place] = data[end]
+            if quoted and data[end] == _QUOTE:
+                place -= one
+                text[place] = _QUOTE
+        if quoted:
+            place -= one
+            text[place] = _QUOTE
+        at[i] = place
 
 
 @kernel()
 def _write_lead(lead, text, at):
     for i in range(at.size):
         for k in range(lead.size):
-            text[at[i] + np.uint64(k)] = lead[k]
-        at[i] += np.uint64(lead.size)
+            text[at[i] - np.uint64(lead.size - k)] = lead[k]
 
 
 def lines(columns: Sequence[pa.Array], names: Sequence[str], delimiter: str, lead: bytes = b"") -> np.ndarray:
@@ -166,16 +177,18 @@ def lines(columns: Sequence[pa.Array], names: Sequence[str], delimiter: str, lea
                 f"{name} {column[int(odd)].as_py()!r} has a line break, which a line of text cannot hold: "
                 "export to .parquet or .arrow"
             )
-    ends = np.cumsum(widths, dtype=np.uint64)
-    text, at = np.empty(int(ends[-1]) if rows else 0, np.uint8), ends - widths
-    if lead:
-        _write_lead(np.frombuffer(lead, np.uint8), text, at)
-    for k, field in enumerate(fields):
-        terminator = mark if k + 1 < len(fields) else np.uint8(_NEWLINE)
+    at = np.cumsum(widths, dtype=np.uint64)
+    text = np.empty(int(at[-1]) if rows else 0, np.uint8)
+    # From the last field to the first, each from its end: so no width is computed a second time.
+    terminator = np.uint8(_NEWLINE)
+    for field in reversed(fields):
         if isinstance(field, np.ndarray):
             _write_integers(field, text, at, terminator)
         else:
             _write_text(*field, mark, _MARKS, text, at, terminator)
+        terminator = mark
+    if lead:
+        _write_lead(np.frombuffer(lead, np.uint8), text, at)
     return text
 
 

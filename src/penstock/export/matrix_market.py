@@ -11,7 +11,7 @@ from penstock.export.job import Job, is_number
 from penstock.export.lines import lines
 from penstock.export.sink import open_sink
 from penstock.export.text import as_number
-from penstock.graph import plain_array, typed_array
+from penstock.store.arrow import plain_array, typed_array
 
 
 def write_matrix_market(job: Job, path: Path) -> None:

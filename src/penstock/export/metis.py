@@ -96,10 +96,12 @@ def _write(source, target, weights, state, text):
         if begun:
             text[at] = _BLANK
             at += one
-        at = put(text, at, target[i] + one, width_of(target[i] + one))
+        at += width_of(target[i] + one)
+        put(text, at, target[i] + one)
         if weights.size:
             text[at] = _BLANK
-            at = put(text, at + one, weights[i], width_of(weights[i]))
+            at += one + width_of(weights[i])
+            put(text, at, weights[i])
         begun = one
     state[0], state[1] = line, begun
     return at

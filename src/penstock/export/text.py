@@ -12,17 +12,13 @@ from penstock.errors import UsageError
 from penstock.export.job import Job, is_number
 from penstock.export.lines import header, lines
 from penstock.export.sink import open_sink
-from penstock.graph import plain_array
+from penstock.store.arrow import plain_array
 
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
 
 
-def write_text(job: Job, path: Path) -> None:
-    """One edge on each line; CSV and TSV begin with a line of names."""
-    write_rows(job, path, job.graph.edge_schema(job.columns), job.batches())
-
-
 def write_rows(job: Job, path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
+    """One row on each line; CSV and TSV begin with a line of names."""
     delimiter, names = _DELIMITERS.get(job.format, " "), schema.names
     with open_sink(path, job.compression) as sink:
         if job.format in _DELIMITERS:
@@ -53,4 +49,4 @@ def as_number(array: pa.Array) -> pa.Array:
     return array.cast(pa.uint8()) if pa.types.is_boolean(array.type) else array
 
 
-__all__ = ["as_number", "write_gap", "write_rows", "write_text"]
+__all__ = ["as_number", "write_gap", "write_rows"]

@@ -119,6 +119,8 @@ class _Builder:
         use_threads(self.threads)
         stats = self.report.stats
         with self.ledger.scope("build") as self.scope:
+            self.scope.reserve(limit // 16, "small arrays")
+            self.reading = self.scope.reserve(limit // 8, "chunks read")
             with stats.phase("read"):
                 pieces, count = self._read()
             with stats.phase("merge" if self.merging else "count"):
@@ -167,13 +169,13 @@ class _Builder:
             strings=self.source.string_ids,
             name=self.source.name,
         )
-        held = self.scope.reserve(limit // 4, "edges read")
-        for chunk in self._chunks(limit // 4):
+        self.held = self.scope.reserve(limit // 4, "edges read")
+        for chunk in self._chunks():
             self.numberer.add(chunk)
+        self._done_reading()
         edges = self.numberer.log.count
         declared = self._declared()
         self.codes = self.numberer.finish(None if declared is None else declared.ids, edges)
-        held.resize(limit // 4)
         self._vertex_arrays(edges)
         return self.numberer.pieces(self.codes), edges
 
@@ -182,8 +184,13 @@ class _Builder:
         declared = self.source.vertices()
         return fits and high < roomy(self.source.estimated_edges or 0, 0 if declared is None else len(declared.ids))
 
-    def _chunks(self, memory: int) -> Iterator[Any]:
-        source = self.source
+    def _done_reading(self) -> None:
+        """What the readers kept is given back before the next stage takes it."""
+        pa.default_memory_pool().release_unused()
+        self.reading.release()
+
+    def _chunks(self) -> Iterator[Any]:
+        source, memory = self.source, self.reading.nbytes
         with progress("reading", total=source.size, unit=source.unit, settings=self.settings) as bar:
             for chunk in source.chunks(threads=self.threads, memory=memory):
                 self.report.edges_read += len(chunk)
@@ -192,11 +199,12 @@ class _Builder:
 
     def _direct(self) -> Iterator[Piece]:
         high = self.codes.domain - 1
-        for chunk in self._chunks(self.settings.memory_limit // 4):
+        for chunk in self._chunks():
             found = bounds(chunk)
             if found[0] < 0 or found[1] > high:
                 raise InputError(f"an id outside the announced range 0 to {high}", path=self.source.name)
             yield np.asarray(chunk.source), np.asarray(chunk.target), dict(chunk.columns)
+        self._done_reading()
 
     def _declared(self) -> VertexTable | None:
         """Vertices that exist without edges: those of the caller's table, else those of the format."""
@@ -217,20 +225,22 @@ class _Builder:
     def _merge(self, pieces: Iterator[Piece], count: int | None) -> EdgeLog:
         """Sort edges so that equal ones meet, merge them, count degrees of what is left."""
         bits = max(1, (self.codes.domain - 1).bit_length())
-        drop = self.options.self_loops == "drop"
         memory = self._share(0.8)
         with self.ledger.scope("merge") as scope:
             scope.reserve(memory, "sorting edges")
             sorter = ExternalSorter(
-                self.spill, memory=memory, threads=self.threads, payload=self.dtypes, expected=count, name="merge"
+                self.spill,
+                memory=memory,
+                threads=self.threads,
+                payload=self.dtypes,
+                expected=count,
+                grouping=True,
+                name="merge",
             )
-            for source, target, columns in pieces:
-                self._mark(source, target)
-                self._add_keys(sorter, source, target, columns, bits, drop)
-            if self.numberer is not None:
-                self.numberer.delete()
-                self.numberer = None
-            log = EdgeLog(self.spill, self.dtypes, memory=self._share(0.6), name="merged")
+            self._sort_edges(pieces, sorter, bits)
+            del pieces
+            self._forget_chunks()
+            log = self._new_log("merged", 0.6)
             with progress("merging", total=sorter.count, unit="edges", settings=self.settings) as bar:
                 pending: tuple[int, dict[str, Any]] | None = None
                 for keys, payload in sorter.sorted():
@@ -241,6 +251,12 @@ class _Builder:
                     last, values = pending
                     self._log(log, np.array([last], np.uint64), {k: np.array([v]) for k, v in values.items()}, bits)
         return log
+
+    def _sort_edges(self, pieces: Iterator[Piece], sorter: ExternalSorter, bits: int) -> None:
+        # A function of its own: the last piece is a view of the log, and must not outlive the loop.
+        for source, target, columns in pieces:
+            self._mark(source, target)
+            self._add_keys(sorter, source, target, columns, bits)
 
     def _share(self, part: float) -> int:
         return max(1 << 20, int(self.ledger.free * part))
@@ -256,8 +272,8 @@ class _Builder:
         target: np.ndarray,
         columns: Mapping[str, np.ndarray],
         bits: int,
-        drop: bool,
     ) -> None:
+        drop = self.options.self_loops == "drop"
         at = 0
         while at < len(source):
             room, fields = sorter.room()
@@ -311,7 +327,7 @@ class _Builder:
         """Keep every edge; only loops may go."""
         drop = self.options.self_loops == "drop"
         keep_log = self.numberer is not None and not drop and type(self.codes) is Codes
-        log = self.numberer.log if keep_log and self.numberer else self._new_log()
+        log = self.numberer.log if keep_log and self.numberer else self._new_log("counted", 0.4)
         for source, target, columns in pieces:
             self._mark(source, target)
             if drop:
@@ -321,15 +337,21 @@ class _Builder:
             arcs.count_degrees(source, target, self.out_degree, self.in_degree, self.symmetric)
             if not keep_log:
                 log.append(source, target, columns)
-        if self.numberer is not None and not keep_log:
-            self.numberer.delete()
-            self.numberer = None
+        if not keep_log:
+            self._forget_chunks()
         return log
 
-    def _new_log(self) -> EdgeLog:
-        memory = self._share(0.4)
+    def _forget_chunks(self) -> None:
+        """The edges have been copied on: the log with the user's ids is not needed any more."""
+        if self.numberer is not None:
+            self.numberer.delete()
+            self.numberer = None
+            self.held.release()
+
+    def _new_log(self, name: str, part: float) -> EdgeLog:
+        memory = self._share(part)
         self.scope.reserve(memory, "edges")
-        return EdgeLog(self.spill, self.dtypes, memory=memory, name="counted")
+        return EdgeLog(self.spill, self.dtypes, memory=memory, name=name)
 
     # ---- order
 

@@ -23,6 +23,7 @@ Run = tuple[np.ndarray, dict[str, np.ndarray]]
 """Sorted keys and their payload; valid until the next run is asked for."""
 
 MAX_BUCKETS = 1024
+LAST = (1 << 64) - 1
 SAMPLE = 1 << 16
 
 
@@ -34,7 +35,7 @@ class _Bucket:
     segments: list[tuple[int, int]] = field(default_factory=list)
     count: int = 0
     low: int = 0
-    high: int = (1 << 64) - 1
+    high: int = LAST
 
     @property
     def constant(self) -> bool:
@@ -42,7 +43,11 @@ class _Bucket:
 
 
 class ExternalSorter:
-    """Add records in any order, then read them sorted, inside `memory` bytes."""
+    """Add records in any order, then read them sorted, inside `memory` bytes.
+
+    With `grouping` the buckets are cut by a hash: equal keys still come together, each run is sorted, but runs are
+    not in order. That is enough to merge or to group, and no input can make the buckets uneven but by repeating keys.
+    """
 
     def __init__(
         self,
@@ -53,6 +58,7 @@ class ExternalSorter:
         payload: Mapping[str, np.dtype] | None = None,
         expected: int | None = None,
         splitters: np.ndarray | None = None,
+        grouping: bool = False,
         name: str = "sort",
     ) -> None:
         self._spill, self._threads, self._name = spill, threads, name
@@ -64,7 +70,7 @@ class ExternalSorter:
         self._buffers = allocate(2 * self.capacity * record)
         self._a, self._b = self._views(0), self._views(self.capacity * record)
         self._filled = 0
-        self._expected, self._splitters = expected, splitters
+        self._expected, self._splitters, self._grouping = expected, splitters, grouping
         self._buckets: list[_Bucket] = []
         self.count = 0
         self._serial = 0
@@ -126,13 +132,20 @@ class ExternalSorter:
 
     def _flush(self) -> None:
         """Split what is in memory over the buckets on disk."""
-        if self._splitters is None:
-            keys = self._a[0][: self._filled]
-            sample = keys[:: max(1, len(keys) // SAMPLE)]
-            self._splitters = choose_splitters(sample, self._bucket_count(self._expected))
-        if not self._buckets:
-            self._buckets = self._new_buckets(self._splitters, 0, (1 << 64) - 1)
-        self._distribute(self._filled, self._splitters, self._buckets)
+        if self._grouping:
+            bits = (self._bucket_count(self._expected) - 1).bit_length()
+            if not self._buckets:
+                everything = np.zeros(0, np.uint64)
+                self._buckets = [self._new_buckets(everything, 0, LAST)[0] for _ in range(1 << bits)]
+            self._distribute(self._filled, bits, self._buckets)
+        else:
+            if self._splitters is None:
+                keys = self._a[0][: self._filled]
+                sample = keys[:: max(1, len(keys) // SAMPLE)]
+                self._splitters = choose_splitters(sample, self._bucket_count(self._expected))
+            if not self._buckets:
+                self._buckets = self._new_buckets(self._splitters, 0, LAST)
+            self._distribute(self._filled, self._splitters, self._buckets)
         self._filled = 0
 
     def _bucket_count(self, expected: int | None) -> int:
@@ -149,7 +162,7 @@ class ExternalSorter:
             buckets.append(_Bucket(self._spill.create(f"{self._name}.{self._serial}"), low=begin, high=end - 1))
         return buckets
 
-    def _distribute(self, count: int, splitters: np.ndarray, buckets: list[_Bucket]) -> None:
+    def _distribute(self, count: int, splitters: np.ndarray | int, buckets: list[_Bucket]) -> None:
         keys, ranks, columns = self._a
         out, _, out_columns = self._b
         payload = [column[:count] for column in columns]

@@ -30,6 +30,19 @@ def _route(keys, splitters, bucket, counts, threads):
 
 
 @parallel_kernel()
+def _route_hashed(keys, shift, bucket, counts, threads):
+    """The bucket of each key is the top of its product with 2^64 / golden ratio (Fibonacci hashing)."""
+    n = np.uint64(keys.size)
+    t_count = np.uint64(threads)
+    for t in prange(threads):
+        mine = counts[t]
+        for i in range(n * np.uint64(t) // t_count, n * np.uint64(t + 1) // t_count):
+            b = (keys[i] * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(shift)
+            bucket[i] = np.uint16(b)
+            mine[b] += np.uint64(1)
+
+
+@parallel_kernel()
 def _place(keys, bucket, starts, out, threads):
     n = np.uint64(keys.size)
     t_count = np.uint64(threads)
@@ -70,17 +83,23 @@ def gather(values, position, out):
 def partition(
     keys: np.ndarray,
     payload: list[np.ndarray],
-    splitters: np.ndarray,
+    splitters: np.ndarray | int,
     out: np.ndarray,
     out_payload: list[np.ndarray],
     position: np.ndarray,
     threads: int,
 ) -> np.ndarray:
-    """Write keys and payload grouped by bucket, in input order inside each; returns the bucket boundaries."""
-    buckets = len(splitters) + 1
+    """Write keys and payload grouped by bucket, in input order inside each; returns the bucket boundaries.
+
+    Buckets are cut by splitters, or 2**b of them by a hash of the key if `splitters` is the number b.
+    """
+    buckets = 1 << splitters if isinstance(splitters, int) else len(splitters) + 1
     bucket = np.empty(len(keys), np.uint16)
     counts = np.zeros((threads, buckets + 8), np.uint64)
-    _route(keys, splitters, bucket, counts, threads)
+    if isinstance(splitters, int):
+        _route_hashed(keys, 64 - splitters, bucket, counts, threads)
+    else:
+        _route(keys, splitters, bucket, counts, threads)
     flat = counts[:, :buckets].T.reshape(-1)
     ends = np.cumsum(flat)
     starts = np.zeros_like(counts)

@@ -67,8 +67,11 @@ class Audit:
     def room(store: Store, threads: int) -> int:
         """Bytes of buffers that a run needs."""
         page = max(store.page_size, _RUN)
-        types = {kind for entry in store.meta["directions"].values() for kind in entry["columns"].values()}
-        width = max((type_dtype(kind).itemsize for kind in types), default=0)
+        # All columns of a page are held at once: their values are hashed together.
+        width = max(
+            sum(type_dtype(kind).itemsize for kind in entry["columns"].values())
+            for entry in store.meta["directions"].values()
+        )
         return threads * (page + store.page_size // 4 * (8 + width) + 2 * 8 * _HASHES)
 
     def run(self, bar: Progress) -> None:

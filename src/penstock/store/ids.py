@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.errors import DamagedStore, VertexNotFound
+from penstock.store.arrow import plain_array
 from penstock.store.blob import Blob
 
 INTEGER_KINDS = ("int64", "uint64")
@@ -41,7 +42,7 @@ class Ids:
         """The ids of vertices `start:stop`."""
         stop = max(start, min(stop, self.count))
         if self.kind != "string":
-            return pa.array(self.values.read(start, stop))
+            return plain_array(self.values.read(start, stop))
         offsets = self.offsets.read(start, stop + 1).astype(np.int64)
         text = self.text.read(int(offsets[0]), int(offsets[-1]))
         return pa.LargeStringArray.from_buffers(stop - start, pa.py_buffer(offsets - offsets[0]), pa.py_buffer(text))

@@ -56,15 +56,24 @@ def _locked(partial: Path, target: Path) -> int:
         raise StoreError(f"cannot write {target}: {error.strerror}") from None
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # Between opening and locking, the one who had it may have renamed it into place: then it is not ours to write.
-        mine = os.path.samestat(os.fstat(lock), os.stat(partial))
-    except OSError:
-        mine = False
+    except OSError as error:
+        # A file system without locks: two runs at once are the user's own doing there.
+        mine = error.errno not in (errno.EWOULDBLOCK, errno.EACCES)
+    else:
+        mine = _same(lock, partial)
     if not mine:
         os.close(lock)
         raise TargetLocked(f"{target} is being written by another run: wait for it or stop it")
     os.ftruncate(lock, 0)
     return lock
+
+
+def _same(descriptor: int, path: Path) -> bool:
+    """Between opening and locking, the one who had the file may have renamed it into place: then it is not ours."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False
 
 
 @contextlib.contextmanager

@@ -23,6 +23,11 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _received: list[int] = []
 
 
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C. Not KeyboardInterrupt itself: when that passes through an `exec`, as in the making of a dataclass, Python
+    forgets the exit code and kills itself with SIGINT at the end."""
+
+
 class Terminated(BaseException):
     """SIGTERM, so that files are cleaned up on the way out; like KeyboardInterrupt, no handler for errors sees it."""
 
@@ -38,7 +43,7 @@ def catch_signals() -> None:
             return
         last = now
         _received.append(number)
-        raise KeyboardInterrupt if number == signal.SIGINT else Terminated
+        raise Interrupted if number == signal.SIGINT else Terminated
 
     for number in (signal.SIGINT, signal.SIGTERM):
         # A shell starts background jobs with SIGINT ignored: that is to stay so.

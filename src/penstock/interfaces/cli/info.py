@@ -152,7 +152,8 @@ def _show(facts: dict[str, Any]) -> None:
 
 def rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
     """The table's lines."""
-    per_arc = "" if facts["bytes_per_arc"] is None else f" ({facts['bytes_per_arc']:.2f} bytes per arc)"
+    # Of a graph smaller than a page or two the ratio says nothing.
+    per_arc = f" ({facts['bytes_per_arc']:.2f} bytes per arc)" if facts["arcs"] > 100_000 else ""
     kind = "directed" if facts["directed"] else "undirected"
     found = [
         ("store", f"{facts['path']}  [format {facts['format']}, {facts['written_by']}]".replace("[", r"\[")),

@@ -1,0 +1,140 @@
+"""`penstock ingest`: files and stdin in, one sentence for what cannot be read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import penstock
+
+from .conftest import Call
+
+
+def edges(path: str = "x.pen") -> list[dict[str, Any]]:
+    with penstock.open(path) as graph:
+        rows = graph.edge_reader().read_all().to_pylist()
+    return sorted(rows, key=lambda row: (row["source"], row["target"]))
+
+
+def test_text_in(cli: Call) -> None:
+    Path("a.txt").write_text("# comment\n10 20 0.5\n20 30 1.5\n")
+    done = cli("ingest", "a.txt", "-o", "x.pen")
+    assert done.exit_code == 0, done.stderr
+    assert done.stdout == ""
+    assert "3 vertices, 2 edges" in done.stderr
+    assert edges() == [{"source": 10, "target": 20, "weight": 0.5}, {"source": 20, "target": 30, "weight": 1.5}]
+
+
+def test_several_files_are_one_graph(cli: Call) -> None:
+    Path("a.txt").write_text("1 2\n")
+    Path("b.txt").write_text("2 3\n")
+    assert cli("ingest", "a.txt", "b.txt", "-o", "x.pen").exit_code == 0
+    assert len(edges()) == 2
+
+
+def test_columns_by_name(cli: Call) -> None:
+    Path("a.csv").write_text("w,from_id,to_id,x\n1,10,20,7\n2,20,30,\n")
+    words = ["--source", "from_id", "--target", "to_id", "--columns", "w,x", "--fill", "x=9", "--type", "w=int8"]
+    done = cli("ingest", "a.csv", "-o", "x.pen", *words)
+    assert done.exit_code == 0, done.stderr
+    assert edges() == [{"source": 10, "target": 20, "w": 1, "x": 7}, {"source": 20, "target": 30, "w": 2, "x": 9}]
+    with penstock.open("x.pen") as graph:
+        assert graph.columns["w"] == "int8"
+
+
+def test_columns_by_number(cli: Call) -> None:
+    Path("a.txt").write_text("5;1;2\n6;2;3\n")
+    done = cli("ingest", "a.txt", "-o", "x.pen", "--source", "2", "--target", "1", "--columns", "", "--delimiter", ";")
+    assert done.exit_code == 0, done.stderr
+    assert edges() == [{"source": 2, "target": 1}, {"source": 3, "target": 2}]
+
+
+def test_ids_header_and_comment(cli: Call) -> None:
+    Path("a.txt").write_text("a b\n! skipped\n1 2\n")
+    done = cli("ingest", "a.txt", "-o", "x.pen", "--no-header", "--ids", "string", "--comment", "!")
+    assert done.exit_code == 0, done.stderr
+    assert edges() == [{"source": "1", "target": "2"}, {"source": "a", "target": "b"}]
+
+
+def test_vertex_table(cli: Call) -> None:
+    Path("a.txt").write_text("1 2\n2 3\n")
+    Path("v.csv").write_text("id,age\n1,30\n2,40\n9,50\n")
+    refused = cli("ingest", "a.txt", "-o", "x.pen", "--vertices", "v.csv")
+    assert refused.exit_code == 2
+    assert "vertex 3" in refused.stderr
+    done = cli("ingest", "a.txt", "-o", "x.pen", "--vertices", "v.csv", "--vertex-fill", "age=-1")
+    assert done.exit_code == 0, done.stderr
+    with penstock.open("x.pen") as graph:
+        assert [graph.vertex(v)["age"] for v in (1, 3, 9)] == [30, -1, 50]
+        assert graph.vertices == 4
+
+
+def test_parquet_in(cli: Call) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    pq.write_table(pa.table({"0": [1, 2], "1": [2, 3]}), "a.parquet")
+    done = cli("ingest", "a.parquet", "-o", "x.pen", "--undirected")
+    assert done.exit_code == 0, done.stderr
+    with penstock.open("x.pen") as graph:
+        assert (graph.edges, graph.arcs) == (2, 4)
+
+
+def test_stdin(cli: Call, tmp_path: Path) -> None:
+    assert cli("ingest", "-", "-o", "x.pen", input="1 2\n2 3\n").exit_code == 0
+    assert edges() == [{"source": 1, "target": 2}, {"source": 2, "target": 3}]
+    assert [path.name for path in tmp_path.iterdir()] == ["x.pen"]
+
+
+def test_stdin_is_named_in_errors(cli: Call, tmp_path: Path) -> None:
+    refused = cli("ingest", "-", "-o", "x.pen", input="1 2\n2 q\n")
+    assert refused.exit_code == 2
+    assert "standard input, line 2: " in refused.stderr
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"), [(["-", "a.txt"], "only input"), (["-", "--format", "metis"], "edge list")]
+)
+def test_stdin_refused(cli: Call, words: list[str], reason: str) -> None:
+    refused = cli("ingest", *words, "-o", "x.pen", input="1 2\n")
+    assert refused.exit_code == 2
+    assert reason in refused.stderr
+
+
+def test_a_malformed_line_is_named_and_nothing_is_left(cli: Call, tmp_path: Path) -> None:
+    Path("a.txt").write_text("1 2\n2 3\nthree 4\n")
+    refused = cli("ingest", "a.txt", "-o", "x.pen")
+    assert refused.exit_code == 2
+    assert refused.stderr.startswith("penstock: a.txt, line 3: ")
+    assert refused.stderr.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["missing.txt"], "missing.txt"),
+        (["a.txt", "--format", "gexf"], "gexf"),
+        (["a.txt", "--fill", "weight"], "--fill"),
+        (["a.txt", "--vertex-fill", "x=many"], "not a number"),
+        (["a.txt", "--no-such-option"], "--no-such-option"),
+        ([], "INPUT"),
+    ],
+)
+def test_bad_usage(cli: Call, tmp_path: Path, words: list[str], reason: str) -> None:
+    Path("a.txt").write_text("1 2\n")
+    refused = cli("ingest", *words, "-o", "x.pen")
+    assert refused.exit_code == 2
+    assert refused.stderr.startswith("penstock: ")
+    assert reason in refused.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
+
+
+def test_a_used_up_quota_is_exit_3(cli: Call, tmp_path: Path) -> None:
+    refused = cli("ingest", "-", "-o", "x.pen", "--max-temp-directory-size", "1kB", input="1 2\n" * 1000)
+    assert refused.exit_code == 3
+    assert "max_temp_directory_size" in refused.stderr
+    assert not list(tmp_path.iterdir())
