@@ -153,6 +153,7 @@ class _Builder:
         """Codes instead of ids. Sources that know their ids' range need no copy of the edges before the merge."""
         limit = self.settings.memory_limit
         known = self.source.id_bounds
+        self._refuse_too_many()
         if known is not None and self.table is None and self._indexable(*known):
             self.codes = Codes(known[1] + 1)
             self._vertex_arrays(self.source.estimated_edges)
@@ -178,6 +179,13 @@ class _Builder:
         self.codes = self.numberer.finish(None if declared is None else declared.ids, edges)
         self._vertex_arrays(edges)
         return self.numberer.pieces(self.codes), edges
+
+    def _refuse_too_many(self) -> None:
+        """A source that declares its vertices beforehand is refused beforehand."""
+        declared = self.source.vertices() if self.source.id_bounds is not None else None
+        needed = 0 if declared is None else 2 * VERTEX_BYTES * len(declared.ids)
+        if declared is not None and needed > self.settings.memory_limit:
+            raise DoesNotFit(f"a graph of {len(declared.ids)} vertices", needed=needed, limit=self.settings.memory_limit)
 
     def _indexable(self, low: int, high: int) -> bool:
         fits = low >= 0 and high <= MOST and (high + 1) * VERTEX_BYTES <= self.settings.memory_limit // 2

@@ -28,7 +28,7 @@ def split_options(options: Mapping[str, Any]) -> tuple[BuildOptions, dict[str, A
     return build, rest, vertices
 
 
-def open_source(source: Any, *, format: str | None = None, **options: Any) -> EdgeSource:
+def open_source(source: Any, /, *, format: str | None = None, **options: Any) -> EdgeSource:
     """The edges of a path, a list of paths, a table, arrays, or a graph object."""
     if isinstance(source, EdgeSource):
         if options or format:

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
-from numba import config as _numba_config
+import numba
 from numba import njit, prange, set_num_threads, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-# tbb survives concurrent use and has cheap regions; workqueue aborts when two threads meet in it.
-_numba_config.THREADING_LAYER_PRIORITY = ["tbb", "omp", "workqueue"]
+# tbb survives concurrent use and has cheap regions; workqueue aborts when two threads meet in it. Its wheel puts the
+# library into the environment's lib folder, where the loader does not look.
+numba.config.THREADING_LAYER_PRIORITY = ["tbb", "omp", "workqueue"]
+with contextlib.suppress(OSError):
+    ctypes.CDLL(str(Path(sys.prefix, "lib", "libtbb.so.12")), mode=ctypes.RTLD_GLOBAL)
 
 
 def kernel(**flags: Any) -> Callable[[Any], Any]:
@@ -43,7 +50,21 @@ def atomic_add(typing_context: Any, array: Any, index: Any, value: Any) -> Any:
 
 def use_threads(threads: int) -> None:
     """Run parallel kernels on this many threads, or on as many as Numba was started with."""
-    set_num_threads(max(1, min(threads, _numba_config.NUMBA_NUM_THREADS)))
+    set_num_threads(max(1, min(threads, numba.config.NUMBA_NUM_THREADS)))
 
 
-__all__ = ["atomic_add", "kernel", "parallel_kernel", "prange", "use_threads"]
+@njit(parallel=True, cache=True)
+def _first_region(n):
+    total = 0
+    for i in prange(n):
+        total += i
+    return total
+
+
+def threading_layer() -> str:
+    """The layer that runs parallel kernels: `tbb`, `omp` or `workqueue`. Known once one has run."""
+    _first_region(4)
+    return str(numba.threading_layer())
+
+
+__all__ = ["atomic_add", "kernel", "parallel_kernel", "prange", "threading_layer", "use_threads"]

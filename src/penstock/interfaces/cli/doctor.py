@@ -6,7 +6,6 @@ import json
 import os
 import platform
 import shutil
-import sys
 import tempfile
 from dataclasses import asdict, dataclass
 from importlib import metadata
@@ -75,16 +74,9 @@ def _threading_layer() -> Finding:
     """Numba chooses its layer at the first parallel kernel, so one is run."""
     what = "threading layer"
     try:
-        import numpy as np
+        from penstock.memory.device import threading_layer
 
-        from penstock.algorithms.pagerank import contribute
-        from penstock.memory.device import use_threads
-
-        threads = available_threads()
-        use_threads(threads)
-        contribute(np.ones(8), np.ones(8, np.uint32), np.ones(8), threads)
-        # Loaded by `memory.device`, which stays the one door for everything that compiles.
-        layer = sys.modules["numba"].threading_layer()
+        layer = threading_layer()
     except Exception as error:
         return Finding(what, "bad", f"no kernel can be run: {type(error).__name__}: {error}".splitlines()[0])
     if layer == "tbb":
