@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib
 import math
 import os
 import threading
@@ -11,9 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock import config as module
 from penstock.config import Settings, available_memory, available_threads, config, format_size, parse_size, settings
 from penstock.errors import UsageError
+
+# `penstock.config` is the function: the module is found under its name only.
+module = importlib.import_module("penstock.config")
 
 
 @pytest.mark.parametrize(

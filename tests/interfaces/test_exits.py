@@ -116,7 +116,7 @@ def test_interrupts(error: type[BaseException], code: int, capsys: pytest.Captur
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_leaves_nothing_behind(tmp_path: Path, number: signal.Signals, code: int) -> None:
-    words = ["generate", "kron", "--scale", "22", "--undirected", "-o", "x.pen", "--memory-limit", "200MB"]
+    words = ["generate", "kron", "--scale", "22", "--undirected", "-o", "x.pen", "--memory-limit", "256MB"]
     process = start(tmp_path, *words)
     draft = tmp_path / ".x.pen.tmp"
     try:

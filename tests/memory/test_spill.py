@@ -14,6 +14,7 @@ import pytest
 
 from penstock.errors import DamagedStore, DiskFull
 from penstock.memory import spill as module
+from penstock.memory.buffers import allocate
 from penstock.memory.spill import PREFIX, Spill, check_space
 
 
@@ -29,9 +30,8 @@ def test_round_trip_counts_and_removal(tmp_path: Path) -> None:
         assert file.append(b"tail") == 4056
         assert file.append() == 4060
         assert file.size == spill.used == spill.written == 4060
-        file.sequential()
         back, rest = np.empty(1000, np.uint32), bytearray(4)
-        file.read_into(0, back, drop=True)
+        file.read_into(0, back)
         file.read_into(4056, rest)
         file.read_into(0, np.empty(0, np.uint8))
         assert (back == a).all()
@@ -46,17 +46,50 @@ def test_round_trip_counts_and_removal(tmp_path: Path) -> None:
     assert folders(tmp_path / "deep" / "er") == []
 
 
-def test_partial_writes_and_many_buffers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = os.pwritev
-    monkeypatch.setattr(os, "pwritev", lambda fd, views, at: real(fd, [views[0][: max(1, len(views[0]) // 2)]], at))
-    monkeypatch.setattr(module, "_VECTOR", 3)
+@pytest.mark.parametrize("direct", [True, False])
+def test_any_cut_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, direct: bool) -> None:
+    """Pieces that start and end anywhere, smaller and larger than a block and a bounce buffer, written by halves."""
+    real, opened = os.pwritev, os.open
+
+    def half(descriptor: int, views: list[np.ndarray], at: int) -> int:
+        return real(descriptor, [views[0][: max(4096, len(views[0]) // 8192 * 4096)]], at)
+
+    def refuse(path: object, flags: int, *rest: int) -> int:
+        if flags & os.O_DIRECT:
+            raise OSError(errno.EINVAL, "no direct I/O here")
+        return opened(path, flags, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(os, "pwritev", half)
+    monkeypatch.setattr(module, "_BOUNCE", 16384)
+    if not direct:
+        monkeypatch.setattr(os, "open", refuse)
+    rng = np.random.default_rng(0)
     with Spill(tmp_path) as spill:
         file = spill.create("f")
-        pieces = [bytes([k]) * (k + 1) for k in range(20)]
-        file.append(b"head", *pieces)
-        back = bytearray(file.size)
-        file.read_into(0, back)
-        assert bytes(back) == b"head" + b"".join(pieces)
+        assert file.direct == direct
+        sizes = [4, 4092, 4096, 1, 20_000, 40_000, 5, 16_384, 4095]
+        pieces = [rng.integers(0, 256, n, dtype=np.uint8) for n in sizes]
+        aligned = allocate(65_536)
+        aligned[:] = rng.integers(0, 256, len(aligned), dtype=np.uint8)
+        file.append(*pieces[:4])
+        for piece in pieces[4:]:
+            file.append(piece)
+        everything = np.concatenate([*pieces, aligned])
+        file.append(aligned)
+        assert file.size == len(everything)
+        for begin, end in (
+            (0, len(everything)),
+            (0, 1),
+            (4095, 4097),
+            (8192, 8192 + 40_960),
+            (70_001, len(everything)),
+        ):
+            back = np.empty(end - begin, np.uint8)
+            file.read_into(begin, back)
+            assert (back == everything[begin:end]).all()
+        block = allocate(65_536)
+        file.read_into(4096, block)
+        assert (block == everything[4096 : 4096 + 65_536]).all()
 
 
 def test_appends_from_many_threads_do_not_mix(tmp_path: Path) -> None:
@@ -135,7 +168,7 @@ def test_no_space_left_is_one_sentence(tmp_path: Path) -> None:
         os.dup2(full, file._descriptor)
         os.close(full)
         with pytest.raises(DiskFull) as caught:
-            file.append(b"x" * 100)
+            file.append(b"x" * 10_000)
         assert str(tmp_path) in str(caught.value)
         assert "no space left" in str(caught.value)
         assert "temp_directory" in str(caught.value)
@@ -151,7 +184,7 @@ def test_user_quota_and_other_errors(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
             monkeypatch.setattr(os, "pwritev", fail)
             with pytest.raises(kind) as caught:
-                file.append(b"x")
+                file.append(b"x" * 10_000)
             assert isinstance(caught.value, DiskFull) == (number == errno.EDQUOT)
 
 
@@ -171,10 +204,12 @@ def test_file_size_limit(tmp_path: Path) -> None:
 def test_file_cut_short_by_someone_else(tmp_path: Path) -> None:
     with Spill(tmp_path) as spill:
         file = spill.create("f")
-        file.append(b"x" * 100)
-        os.truncate(file.path, 40)
-        with pytest.raises(DamagedStore, match="ends at byte 40"):
-            file.read_into(0, bytearray(100))
+        file.append(b"x" * 10_000)
+        os.truncate(file.path, 4096)
+        with pytest.raises(DamagedStore, match="ends at byte 4096"):
+            file.read_into(0, bytearray(10_000))
+        with pytest.raises(DamagedStore, match="ends at byte 10000"):
+            file.read_into(9000, bytearray(1001))
 
 
 CHILD = """

@@ -112,7 +112,7 @@ class _Builder:
     def run(self) -> StoreWriter:
         """Everything but the commit."""
         limit = self.settings.memory_limit
-        smallest = SMALLEST_BUDGET + 2 * max(BATCH, self.options.page_size)
+        smallest = SMALLEST_BUDGET + 4 * self.options.page_size
         if limit < smallest:
             raise DoesNotFit("building a store", needed=smallest, limit=limit)
         self._estimate()
@@ -185,7 +185,9 @@ class _Builder:
         declared = self.source.vertices() if self.source.id_bounds is not None else None
         needed = 0 if declared is None else 2 * VERTEX_BYTES * len(declared.ids)
         if declared is not None and needed > self.settings.memory_limit:
-            raise DoesNotFit(f"a graph of {len(declared.ids)} vertices", needed=needed, limit=self.settings.memory_limit)
+            raise DoesNotFit(
+                f"a graph of {len(declared.ids)} vertices", needed=needed, limit=self.settings.memory_limit
+            )
 
     def _indexable(self, low: int, high: int) -> bool:
         fits = low >= 0 and high <= MOST and (high + 1) * VERTEX_BYTES <= self.settings.memory_limit // 2
@@ -384,11 +386,13 @@ class _Builder:
 
     def _write_arcs(self, log: EdgeLog) -> StoreWriter:
         self.report.edges = log.count
-        writer = StoreWriter(
-            self.draft,
-            page_size=self.options.page_size,
-            encoding=choose_encoding(self.options.encoding, max(self.vertices, 1)),
-        )
+        encoding, batch = choose_encoding(self.options.encoding, max(self.vertices, 1)), BATCH
+        while batch > self.options.page_size and StoreWriter.memory(batch, encoding, self.types.values()) > self._share(
+            0.25
+        ):
+            batch //= 2
+        batch = max(batch, self.options.page_size)
+        writer = StoreWriter(self.draft, page_size=self.options.page_size, encoding=encoding, batch=batch)
         names = ["out"] if self.symmetric or not self.options.incoming else ["out", "in"]
         with progress("writing arcs", total=None, unit="arcs", settings=self.settings) as bar:
             for name in names:
@@ -403,7 +407,7 @@ class _Builder:
             by_code = self.in_degree if backward else self.out_degree
             degrees = scope.zeros(self.active, by_code.dtype, "degrees in order")
             renumbered(by_code, self.number, degrees)
-            scope.reserve(2 * BATCH + 4 * PIECE, "pages being filled")
+            scope.reserve(StoreWriter.memory(writer.batch, writer.encoding, self.types.values()), "pages being filled")
             direction = writer.direction(name, degrees, self.types)
             self.report.arcs = direction.arcs
             bar.update(total=direction.arcs * directions)
@@ -574,4 +578,3 @@ def _merged_type(kind: str, rule: str) -> str:
 
 def _combine(rule: int, a: Any, b: Any) -> Any:
     return a if rule == arcs.FIRST else a + b if rule == arcs.SUM else min(a, b) if rule == arcs.MIN else max(a, b)
-

@@ -76,7 +76,12 @@ def storage_dtype(kind: pa.DataType) -> np.dtype | None:
     """How a column of this Arrow type lies in memory and on disk; None: it has no fixed width we store."""
     if pa.types.is_boolean(kind):
         return np.dtype(np.uint8)
-    if pa.types.is_timestamp(kind) or pa.types.is_date64(kind) or pa.types.is_time64(kind) or pa.types.is_duration(kind):
+    if (
+        pa.types.is_timestamp(kind)
+        or pa.types.is_date64(kind)
+        or pa.types.is_time64(kind)
+        or pa.types.is_duration(kind)
+    ):
         return np.dtype(np.int64)
     if pa.types.is_date32(kind) or pa.types.is_time32(kind):
         return np.dtype(np.int32)

@@ -11,17 +11,22 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+import numpy as np
+
 from penstock.config import format_size
 from penstock.errors import DamagedStore, DiskFull
+from penstock.memory.buffers import PAGE, align, allocate
 
 PREFIX = "penstock-spill-"
 _LOCK = "lock"
-_VECTOR = min(1024, os.sysconf("SC_IOV_MAX"))
 _PIECE = 1 << 30
+_BOUNCE = 2 << 20
+"""Large enough for a disk to be fast, and one huge page."""
 _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)
 
 
@@ -55,57 +60,126 @@ def _explained(directory: Path) -> Iterator[None]:
 
 
 class SpillFile:
-    """One temporary file: appended to, read back by offset, from any thread."""
+    """One temporary file: appended to, read back by offset, from any thread.
+
+    Written and read past the kernel's page cache where the file system allows it: spill is read once, and the pages
+    it would fill are better left to others. What does not start or end on a block goes through a bounce buffer; the
+    last, unfinished block stays in memory.
+    """
 
     def __init__(self, spill: Spill, path: Path) -> None:
         self._spill, self.path = spill, path
-        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        try:
+            self._descriptor = os.open(path, flags | getattr(os, "O_DIRECT", 0), 0o600)
+            self.direct = hasattr(os, "O_DIRECT")
+        except OSError as error:
+            if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+                raise
+            path.unlink(missing_ok=True)
+            self._descriptor, self.direct = os.open(path, flags, 0o600), False
         self._lock = threading.Lock()
+        self._tail = np.empty(0, np.uint8)
         self.size = 0
 
     def append(self, *buffers: Any) -> int:
         """Write the buffers one after the other; the offset of the first byte."""
-        views = [memoryview(buffer).cast("B") for buffer in buffers if memoryview(buffer).nbytes]
-        nbytes = sum(view.nbytes for view in views)
+        views = [np.frombuffer(view.cast("B"), np.uint8) for view in map(memoryview, buffers) if view.nbytes]
+        nbytes = sum(len(view) for view in views)
         with self._lock:
             self._spill._charge(nbytes)
             start, self.size = self.size, self.size + nbytes
-        at = start
-        with _explained(self._spill.directory):
-            while views:
-                batch, total = [], 0
-                for view in views[:_VECTOR]:
-                    batch.append(view[: _PIECE - total])
-                    total += batch[-1].nbytes
-                    if total == _PIECE:
-                        break
-                done = os.pwritev(self._descriptor, batch, at)
-                at += done
-                while views and done >= views[0].nbytes:
-                    done -= views.pop(0).nbytes
-                if done:
-                    views[0] = views[0][done:]
+            with _explained(self._spill.directory):
+                self._write(views, start)
         return start
 
-    def read_into(self, offset: int, buffer: Any, *, drop: bool = False) -> None:
-        """Fill `buffer` from `offset`; `drop` tells the kernel that these bytes are not needed again."""
-        whole = memoryview(buffer)
-        if not whole.nbytes:
-            return
-        view, at = whole.cast("B"), offset
-        while view.nbytes:
-            done = os.preadv(self._descriptor, [view[:_PIECE]], at)
-            if not done:
-                raise DamagedStore(f"{self.path}: the temporary file ends at byte {at}; something else cut it short")
-            view, at = view[done:], at + done
-        if drop and hasattr(os, "posix_fadvise"):
-            os.posix_fadvise(self._descriptor, offset, whole.nbytes, os.POSIX_FADV_DONTNEED)
-        self._spill._count_read(whole.nbytes)
+    def _write(self, views: list[np.ndarray], start: int) -> None:
+        """Whole blocks to disk, what is left to the tail."""
+        at = start - len(self._tail)
+        bounce = self._spill._bounce()
+        filled = len(self._tail)
+        bounce[:filled] = self._tail
+        for whole in views:
+            view = whole
+            while len(view):
+                if not filled and len(view) >= len(bounce) and not view.ctypes.data % PAGE:
+                    done = len(view) // PAGE * PAGE  # aligned already: no copy
+                    self._put(view[:done], at)
+                    at += done
+                else:
+                    done = min(len(view), len(bounce) - filled)
+                    bounce[filled : filled + done] = view[:done]
+                    filled += done
+                    if filled == len(bounce):
+                        self._put(bounce, at)
+                        at += filled
+                        filled = 0
+                view = view[done:]
+        blocks = filled // PAGE * PAGE
+        self._put(bounce[:blocks], at)
+        self._tail = bounce[blocks:filled].copy()
 
-    def sequential(self) -> None:
-        """The file will be read from front to back: let the kernel read further ahead."""
-        if hasattr(os, "posix_fadvise"):
-            os.posix_fadvise(self._descriptor, 0, 0, os.POSIX_FADV_SEQUENTIAL)
+    def _put(self, data: np.ndarray, at: int) -> None:
+        done = 0
+        while done < len(data):
+            done += os.pwritev(self._descriptor, [data[done : done + _PIECE]], at + done)
+
+    def read_into(self, offset: int, buffer: Any) -> None:
+        """Fill `buffer` from `offset`."""
+        view = memoryview(buffer)
+        if not view.nbytes:
+            return
+        target = np.frombuffer(view.cast("B"), np.uint8)
+        with self._lock:
+            tail, flushed = self._tail, self.size - len(self._tail)
+        end = offset + len(target)
+        if end > self.size:
+            raise self._short(self.size)
+        if end > flushed:
+            begin = max(offset, flushed)
+            target[begin - offset :] = tail[begin - flushed : end - flushed]
+        self._read(offset, target[: max(0, flushed - offset)])
+        self._spill._count_read(len(target))
+
+    def _read(self, offset: int, target: np.ndarray) -> None:
+        """By two threads where it is much: one alone cannot keep a disk busy and copy out of the bounce buffer."""
+        if len(target) >= 4 * _BOUNCE:
+            half = align(len(target) // 2)
+            other = self._spill._reader.submit(self._read_part, offset + half, target[half:])
+            self._read_part(offset, target[:half])
+            other.result()
+        else:
+            self._read_part(offset, target)
+
+    def _read_part(self, offset: int, target: np.ndarray) -> None:
+        bounce = self._spill._bounce()
+        while len(target):
+            skip = offset % PAGE
+            if not skip and len(target) >= len(bounce) and not target.ctypes.data % PAGE:
+                want = min(len(target), _PIECE) // PAGE * PAGE
+                self._get(target[:want], offset)
+            else:
+                want = min(len(target), len(bounce) - skip)
+                self._get(bounce[: align(skip + want)], offset - skip)
+                target[:want] = bounce[skip : skip + want]
+            offset, target = offset + want, target[want:]
+
+    def _get(self, data: np.ndarray, at: int) -> None:
+        done = 0
+        while done < len(data):
+            got = os.preadv(self._descriptor, [data[done:]], at + done)
+            if not got:
+                raise self._short(at + done)
+            done += got
+
+    def _short(self, at: int) -> DamagedStore:
+        return DamagedStore(f"{self.path}: the temporary file ends at byte {at}; something else cut it short")
+
+    def settle(self) -> None:
+        """Bring the unfinished block to disk as well, for someone who reads the file by its path."""
+        with self._lock, self.path.open("r+b") as file:
+            file.seek(self.size - len(self._tail))
+            file.write(self._tail)
 
     def close(self) -> None:
         """Close the descriptor; the bytes stay on disk and in the quota until `delete` or the end of the spill."""
@@ -201,10 +275,19 @@ class Spill:
         with _explained(self.directory):
             self.folder, descriptor = _settle(self.directory)
         self._lock = threading.Lock()
+        self._local = threading.local()
+        self._reader = ThreadPoolExecutor(1, "penstock-spill-read")
         self._files: set[SpillFile] = set()
         self.used = self.peak = self.written = self.read = 0
         # Also runs when the object is dropped and at interpreter exit.
         self._finalizer = weakref.finalize(self, _clean, self.folder, descriptor, os.getpid())
+
+    def _bounce(self) -> np.ndarray:
+        """This thread's bounce buffer."""
+        buffer: np.ndarray | None = getattr(self._local, "bounce", None)
+        if buffer is None:
+            buffer = self._local.bounce = allocate(_BOUNCE)
+        return buffer
 
     def create(self, name: str) -> SpillFile:
         """A new, empty file."""
@@ -237,6 +320,7 @@ class Spill:
         """Remove the folder and all its files."""
         with self._lock:
             files, self._files, self.used = self._files, set(), 0
+        self._reader.shutdown()
         for file in files:
             file.close()
         self._finalizer()

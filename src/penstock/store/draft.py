@@ -94,10 +94,21 @@ class Draft:
         for stripe in self.stripes:
             stripe.mkdir(parents=True)
 
-    def create(self, path: Path) -> IO[bytes]:
-        """A new file of the store, open for writing. What is still open when the draft ends is closed with it."""
+    def create(self, path: Path, *, direct: bool = False) -> IO[bytes]:
+        """A new file of the store, open for writing. What is still open when the draft ends is closed with it.
+
+        `direct` writes pass by the kernel's page cache where the file system allows it: the caller aligns them.
+        """
         path.parent.mkdir(parents=True, exist_ok=True)
-        file = path.open("xb", buffering=0)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        try:
+            descriptor = os.open(path, flags | (getattr(os, "O_DIRECT", 0) if direct else 0), 0o666)
+        except OSError as error:
+            if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+                raise
+            path.unlink(missing_ok=True)
+            descriptor = os.open(path, flags, 0o666)
+        file = open(descriptor, "wb", buffering=0)  # noqa: SIM115 - closed with the draft
         self._files.append(file)
         return file
 

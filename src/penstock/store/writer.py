@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, Any
 
@@ -14,7 +15,7 @@ from penstock.errors import DiskFull, StoreError
 from penstock.store import encodings
 from penstock.store.blob import write_all, write_blob
 from penstock.store.checksum import checksum
-from penstock.store.columns import COLUMN_RECORD, column_file, extremes, padded, type_dtype
+from penstock.store.columns import ALIGN, COLUMN_RECORD, column_file, extremes, padded, type_dtype
 from penstock.store.draft import Draft
 from penstock.store.encodings import Encoding
 from penstock.store.index import cut_pages
@@ -27,8 +28,8 @@ BATCH = 8 << 20
 class StoreWriter:
     """Fills a draft and commits it. The caller brings directions, vertex columns and ids, in any order."""
 
-    def __init__(self, draft: Draft, *, page_size: int, encoding: Encoding) -> None:
-        self.draft, self.page_size, self.encoding = draft, page_size, encoding
+    def __init__(self, draft: Draft, *, page_size: int, encoding: Encoding, batch: int = BATCH) -> None:
+        self.draft, self.page_size, self.encoding, self.batch = draft, page_size, encoding, batch
         self.blobs: dict[str, Any] = {}
         self.directions: dict[str, Any] = {}
         self.vertex: dict[str, Any] = {}
@@ -81,6 +82,12 @@ class StoreWriter:
         with disk_errors(self.draft.path):
             self.draft.commit(serialise(body))
 
+    @staticmethod
+    def memory(batch: int, encoding: Encoding, columns: Iterable[str]) -> int:
+        """Bytes a direction needs while it is written: two batches of pages, three of each column's values."""
+        width = sum(type_dtype(kind).itemsize for kind in columns)
+        return 2 * batch + 3 * width * batch // encoding.id_bytes
+
 
 class DirectionWriter:
     """Takes the neighbours of all arcs in order, with their column values, and writes pages."""
@@ -94,8 +101,12 @@ class DirectionWriter:
         self.done = 0
         self._first = 0
         self._stripes = len(store.roots)
-        count = max(1, min(BATCH // store.page_size, max(len(records), 1)))
-        self._pages = np.zeros((count, store.page_size), np.uint8)
+        count = max(1, min(store.batch // store.page_size, max(len(records), 1)))
+        self._pages = aligned_zeros(count * store.page_size).reshape(count, store.page_size)
+        self._other = aligned_zeros(count * store.page_size).reshape(count, store.page_size)
+        # Full pages are summed and written while the next ones fill.
+        self._writer = ThreadPoolExecutor(1, "penstock-pages")
+        self._writing: Future[None] | None = None
         home = store.home
         assert home is not None
         self._heads = encodings.heads(home)
@@ -106,7 +117,7 @@ class DirectionWriter:
     def _open(self, name: str) -> list[IO[bytes]]:
         roots, create = self.store.roots, self.store.draft.create
         with disk_errors(self.store.draft.path):
-            return [create(root / self.name / f"{name}.{stripe}") for stripe, root in enumerate(roots)]
+            return [create(root / self.name / f"{name}.{stripe}", direct=True) for stripe, root in enumerate(roots)]
 
     @property
     def _last(self) -> int:
@@ -145,23 +156,43 @@ class DirectionWriter:
         first, last = self._first, self._last
         pages = self._pages[: last - first]
         encodings.write_slots(pages, self.records, first, self.degrees)
-        for i, page in enumerate(pages):
-            self.records[first + i]["checksum"] = checksum(page, first + i)
-        with disk_errors(self.store.draft.path):
-            if self._stripes == 1:
-                write_all(self._files[0], pages)
-            else:
-                for i, page in enumerate(pages):
-                    write_all(self._files[(first + i) % self._stripes], page)
-            for column in self._columns.values():
-                column.flush(first, last)
-        pages[:] = 0
+        columns = [(column, column.take()) for column in self._columns.values()]
+
+        def write() -> None:
+            for i, page in enumerate(pages):
+                self.records[first + i]["checksum"] = checksum(page, first + i)
+            with disk_errors(self.store.draft.path):
+                self._write(self._files, first, pages.reshape(-1), [self.store.page_size] * len(pages))
+                for column, values in columns:
+                    column.write(values, first, last)
+            pages[:] = 0
+
+        self._wait()
+        self._writing = self._writer.submit(write)
+        self._pages, self._other = self._other, self._pages
         self._first = last
+
+    def _wait(self) -> None:
+        if self._writing is not None:
+            writing, self._writing = self._writing, None
+            writing.result()
+
+    def _write(self, files: list[IO[bytes]], first: int, data: np.ndarray, sizes: Sequence[int]) -> None:
+        """Pages that lie one after the other, each to its stripe."""
+        if len(files) == 1:
+            write_all(files[0], data)
+            return
+        at = 0
+        for i, size in enumerate(sizes):
+            write_all(files[(first + i) % len(files)], data[at : at + size])
+            at += size
 
     def close(self) -> None:
         """Write the index; the direction is complete."""
         if self.done != self.arcs:
             raise AssertionError(f"{self.done} arcs came, {self.arcs} were announced")
+        self._wait()
+        self._writer.shutdown()
         for file in self._files:
             file.close()
         self.store.blob(f"{self.name}/index", self.records)
@@ -193,25 +224,40 @@ class _ColumnWriter:
     def _most(self) -> int:
         return len(self.direction._pages) * self.direction.store.page_size // self.direction.store.encoding.id_bytes
 
-    def flush(self, first: int, last: int) -> None:
-        at = 0
-        for page in range(first, last):
-            count = int(self.direction.records[page]["arcs"])
-            values = self._values[at : at + count]
-            at += count
-            data = np.zeros(padded(values.nbytes), np.uint8)
-            data[: values.nbytes] = values.view(np.uint8)
-            stripe = page % len(self._files)
-            low, high = extremes(values)
-            self.index[page] = (self._tails[stripe], values.nbytes, checksum(data, page), low, high)
-            write_all(self._files[stripe], data)
-            self._tails[stripe] += len(data)
+    def take(self) -> np.ndarray:
+        """The values collected so far; collecting begins anew."""
+        values, self._values = self._values[: self._count], np.empty(0, self.dtype)
         self._count = 0
+        return values
+
+    def write(self, values: np.ndarray, first: int, last: int) -> None:
+        """Pad each page's values to where the next direct read may start."""
+        counts = self.direction.records["arcs"][first:last].tolist()
+        sizes = [padded(count * self.dtype.itemsize) for count in counts]
+        data = aligned_zeros(sum(sizes))
+        begin = at = 0
+        for page, count, size in zip(range(first, last), counts, sizes, strict=True):
+            mine = values[begin : begin + count]
+            data[at : at + mine.nbytes] = mine.view(np.uint8)
+            stripe = page % len(self._files)
+            low, high = extremes(mine)
+            self.index[page] = (self._tails[stripe], mine.nbytes, checksum(data[at : at + size], page), low, high)
+            self._tails[stripe] += size
+            begin += count
+            at += size
+        self.direction._write(self._files, first, data, sizes)
 
     def close(self) -> None:
         for file in self._files:
             file.close()
         self.direction.store.blob(f"{self.direction.name}/{column_file(self.name)}.index", self.index)
+
+
+def aligned_zeros(nbytes: int) -> np.ndarray:
+    """Zeroed bytes that start where a direct write may start."""
+    memory = np.zeros(nbytes + ALIGN, np.uint8)
+    skip = -memory.ctypes.data % ALIGN
+    return memory[skip : skip + nbytes]
 
 
 class disk_errors:

@@ -157,7 +157,7 @@ def _paths(
         file = spool.create("stdin")
         while piece := sys.stdin.buffer.read(_PIECE):
             file.append(piece)
-        file.close()
+        file.settle()
         try:
             yield [str(file.path)], True
         except InputError as error:
