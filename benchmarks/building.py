@@ -46,7 +46,7 @@ seconds = time.perf_counter() - began
 """
 
 PARSE = """
-from penstock.ingest.textformats import open_text
+from penstock.ingest.text.formats import open_text
 for warm in range(2):
     source = open_text(sys.argv[1])
     began = time.perf_counter()

@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from penstock.config import settings
 from penstock.graph import Graph
-from penstock.ingest.build import build
-from penstock.ingest.options import BuildOptions
+from penstock.ingest.build.builder import build
+from penstock.ingest.build.options import BuildOptions
 from penstock.ingest.source import EdgeChunk, EdgeSource, VertexTable, storage_dtype
 
 

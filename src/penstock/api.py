@@ -14,7 +14,7 @@ from penstock.errors import UsageError
 
 if TYPE_CHECKING:
     from penstock.graph import Graph
-    from penstock.ingest.build import BuildReport
+    from penstock.ingest.build.builder import BuildReport
     from penstock.result import Result
 
 _SETTINGS = {field.name for field in fields(Settings)}
@@ -28,7 +28,7 @@ def _split(options: dict[str, Any]) -> tuple[Settings, dict[str, Any]]:
 
 def build_store(edges: Any, store: str | os.PathLike[str], /, **options: Any) -> BuildReport:
     """Build a store from a path, several paths, a table, arrays or a graph object, and say what it took."""
-    from penstock.ingest.build import build
+    from penstock.ingest.build.builder import build
     from penstock.ingest.open import open_source, open_vertices, split_options
 
     chosen, rest = _split(options)
@@ -54,10 +54,10 @@ def generate(kind: str, target: str | os.PathLike[str], **options: Any) -> Graph
 
 def generate_store(kind: str, target: str | os.PathLike[str], **options: Any) -> BuildReport:
     """Like `generate`, but returns what it took."""
-    from penstock.ingest.build import build
-    from penstock.ingest.generators import generator
+    from penstock.ingest.build.builder import build
+    from penstock.ingest.build.options import BuildOptions
+    from penstock.ingest.generate.registry import generator
     from penstock.ingest.open import split_options
-    from penstock.ingest.options import BuildOptions
 
     chosen, rest = _split(options)
     build_options, params, vertices = split_options(rest)

@@ -17,8 +17,8 @@ import oracle
 import penstock as pk
 from penstock.config import settings as resolve
 from penstock.errors import DiskFull, DoesNotFit, InputError, StoreError, TargetExists, TargetLocked, UsageError
-from penstock.ingest.build import build
-from penstock.ingest.options import BuildOptions
+from penstock.ingest.build.builder import build
+from penstock.ingest.build.options import BuildOptions
 from penstock.ingest.source import EdgeChunk, EdgeSource, VertexTable
 from penstock.store.draft import Draft
 

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import InputError, UsageError
-from penstock.ingest.textformats import FORMATS, open_text, text_format
+from penstock.ingest.text.formats import FORMATS, open_text, text_format
 
 MM = "%%MatrixMarket matrix coordinate "
 

@@ -6,11 +6,11 @@ import pytest
 from scipy import stats
 
 from penstock.errors import UsageError
-from penstock.ingest.generators import GENERATORS, generator
-from penstock.ingest.kronecker import alias_table, path_probabilities
-from penstock.ingest.random import below, draw, scramble, scramble_keys, stream_key
+from penstock.ingest.generate.kronecker import alias_table, path_probabilities
+from penstock.ingest.generate.random import below, draw, scramble, scramble_keys, stream_key
+from penstock.ingest.generate.registry import GENERATORS, generator
+from penstock.ingest.generate.weights import Weights
 from penstock.ingest.source import EdgeSource
-from penstock.ingest.weights import Weights
 
 SMALL = 1 << 12
 """Bytes for buffers: so little that every graph here comes in many chunks."""

@@ -9,8 +9,8 @@ import pytest
 import scipy.sparse as sp
 
 from penstock.errors import InputError, UsageError
-from penstock.ingest.objects import open_object
 from penstock.ingest.source import EdgeSource
+from penstock.ingest.tables.objects import open_object
 
 
 def edges(obj: Any, *, memory: int = 1 << 20, **options: Any) -> dict[str, list]:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from penstock.errors import InputError, UsageError
 from penstock.ingest.source import EdgeSource
-from penstock.ingest.tables import open_arrow, open_table
+from penstock.ingest.tables.arrow import open_arrow, open_table
 
 MEMORY = 1 << 20
 
@@ -480,8 +480,8 @@ def test_reading_does_not_import_pandas(path: Path) -> None:
     parquet(path, {"src": [1, 2], "dst": [3, 4], "w": [0.5, 1]})
     code = (
         "import sys, numpy as np\n"
-        "from penstock.ingest.tables import open_table\n"
-        "from penstock.ingest.objects import open_object\n"
+        "from penstock.ingest.tables.arrow import open_table\n"
+        "from penstock.ingest.tables.objects import open_object\n"
         f"assert sum(map(len, open_table({str(path)!r}).chunks(threads=2, memory=1 << 20))) == 2\n"
         "a = np.arange(3)\n"
         "assert sum(map(len, open_object((a, a, a / 2)).chunks(threads=2, memory=1 << 20))) == 3\n"

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from penstock.errors import InputError, UsageError
-from penstock.ingest.text import TextSource
-from penstock.ingest.textformats import open_text
+from penstock.ingest.text.edge_list import TextSource
+from penstock.ingest.text.formats import open_text
 
 
 def read(source, threads=2, memory=1 << 20):
@@ -273,7 +273,7 @@ def test_an_abandoned_source_leaves_no_threads(tmp_path):
 
 
 def test_blocks_shrink_with_the_memory():
-    from penstock.ingest.blocks import BLOCK, block_size
+    from penstock.ingest.text.blocks import BLOCK, block_size
 
     assert block_size(2, 1 << 30) == BLOCK
     assert block_size(2, 1 << 20) * 5 * 4 < 1 << 20

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from penstock.errors import InputError
-from penstock.ingest.textformats import open_text
+from penstock.ingest.text.formats import open_text
 
 
 def _arrow(codec):

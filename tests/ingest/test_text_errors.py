@@ -7,7 +7,7 @@ import gzip
 import pytest
 
 from penstock.errors import InputError, UsageError
-from penstock.ingest.textformats import open_text
+from penstock.ingest.text.formats import open_text
 
 BAD = {
     "too few fields": ("1 2\n3\n", {}, 2, "has 1 field where 2 are expected: target is missing"),

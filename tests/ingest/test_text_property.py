@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from penstock.errors import InputError
-from penstock.ingest.decimal import FIVES, PARSED, parse_decimal
-from penstock.ingest.layout import COMMENTS, INTEGER, Layout
-from penstock.ingest.textformats import open_text
+from penstock.ingest.text.decimal import FIVES, PARSED, parse_decimal
+from penstock.ingest.text.formats import open_text
+from penstock.ingest.text.layout import COMMENTS, INTEGER, Layout
 
 QUICK = settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]

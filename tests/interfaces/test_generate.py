@@ -43,7 +43,7 @@ def facts(cli: Call, store: object) -> dict[str, Any]:
 
 
 def test_every_generator_has_a_command() -> None:
-    from penstock.ingest.generators import GENERATORS
+    from penstock.ingest.generate.registry import GENERATORS
 
     assert set(KINDS) == set(GENERATORS)
     assert len(generate_app.registered_commands) == len(GENERATORS)

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 
 from penstock.config import Settings, settings
-from penstock.ingest.build import build
-from penstock.ingest.options import BuildOptions
+from penstock.ingest.build.builder import build
+from penstock.ingest.build.options import BuildOptions
 from penstock.ingest.source import EdgeChunk, EdgeSource, VertexTable
 from penstock.store.blob import Blob, sum_path
 from penstock.store.checksum import block_checksums, checksum

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.errors import InputError, UsageError
-from penstock.ingest.options import BuildOptions
+from penstock.ingest.build.options import BuildOptions
 from penstock.ingest.source import EdgeSource, VertexTable, storage_dtype
 
 TABLE_FORMATS = ("parquet", "arrow")
@@ -38,7 +38,7 @@ def open_source(source: Any, /, *, format: str | None = None, **options: Any) ->
         return _open_paths(source, format, options)
     if format is not None:
         raise UsageError("format= is for files")
-    from penstock.ingest.objects import open_object
+    from penstock.ingest.tables.objects import open_object
 
     found = open_object(source, **options)
     if found is None:
@@ -58,10 +58,10 @@ def _open_paths(
 ) -> EdgeSource:
     paths = [Path(source)] if isinstance(source, (str, os.PathLike)) else [Path(p) for p in source]
     if format in TABLE_FORMATS or (format is None and _is_table(paths[0])):
-        from penstock.ingest.tables import open_table
+        from penstock.ingest.tables.arrow import open_table
 
         return open_table(paths if len(paths) > 1 else paths[0], **options)
-    from penstock.ingest.textformats import FORMATS, open_text
+    from penstock.ingest.text.formats import FORMATS, open_text
 
     if format is not None and format not in FORMATS:
         raise UsageError(f"there is no format {format!r}; the formats are {', '.join((*TABLE_FORMATS, *FORMATS))}")

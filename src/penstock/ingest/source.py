@@ -9,12 +9,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
-Ids = np.ndarray | pa.Array
+Ids: TypeAlias = np.ndarray | pa.Array
 """Integer ids: an int64, uint64 or uint32 array. String ids: an Arrow string or large_string array."""
 
 

@@ -23,12 +23,12 @@ with contextlib.suppress(OSError):
 
 def kernel(**flags: Any) -> Callable[[Any], Any]:
     """A serial kernel: called from worker threads, so it holds no GIL; cached on disk; divides like NumPy."""
-    return njit(nogil=True, cache=True, error_model="numpy", **flags)  # type: ignore[no-any-return]
+    return njit(nogil=True, cache=True, error_model="numpy", **flags)
 
 
 def parallel_kernel(**flags: Any) -> Callable[[Any], Any]:
     """A kernel with `prange`, called from one thread at a time. Pass thread counts in: asking defeats the cache."""
-    return njit(nogil=True, cache=True, parallel=True, error_model="numpy", **flags)  # type: ignore[no-any-return]
+    return njit(nogil=True, cache=True, parallel=True, error_model="numpy", **flags)
 
 
 def _pointer(context: Any, builder: Any, array_type: Any, array: Any, index: Any) -> Any:

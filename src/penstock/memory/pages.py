@@ -12,7 +12,7 @@ from penstock.config import Settings
 from penstock.memory.cache import PageCache, Policy
 from penstock.memory.ledger import Ledger
 from penstock.memory.stream import Extents, PageStream, StripedFile
-from penstock.store.columns import padded
+from penstock.store.columns import ALIGN
 from penstock.store.encodings import Block, decode
 from penstock.store.reader import Direction
 
@@ -35,14 +35,13 @@ class PageFeed:
     ) -> None:
         self.direction, self.columns = direction, tuple(columns)
         stripes = range(len(direction.store.roots))
-        self._files = [
-            StripedFile([direction.path(name, stripe) for stripe in stripes], direct=settings.direct_io)
-            for name in ("pages", *self.columns)
-        ]
+        paths = [[direction.path("pages", stripe) for stripe in stripes]]
+        paths += [[direction.column_path(column, stripe) for stripe in stripes] for column in self.columns]
+        self._files = [StripedFile(stripe_paths, direct=settings.direct_io) for stripe_paths in paths]
         parts = [Extents.pages(self._files[0], len(direction), direction.store.page_size)]
         for file, column in zip(self._files[1:], self.columns, strict=True):
             records = direction.column_records[column]
-            sizes = np.array([padded(int(n)) for n in records["bytes"]], np.int64)
+            sizes = -(-records["bytes"].astype(np.int64) // ALIGN) * ALIGN
             parts.append(Extents(file, records["offset"].astype(np.int64), sizes))
         self._home = direction.home
         self._scratch = [direction.scratch() for _ in range(settings.threads)]

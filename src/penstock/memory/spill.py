@@ -84,7 +84,7 @@ class SpillFile:
 
     def append(self, *buffers: Any) -> int:
         """Write the buffers one after the other; the offset of the first byte."""
-        views = [np.frombuffer(view.cast("B"), np.uint8) for view in map(memoryview, buffers) if view.nbytes]
+        views = [np.frombuffer(memoryview(buffer).cast("B"), np.uint8) for buffer in buffers if len(buffer)]
         nbytes = sum(len(view) for view in views)
         with self._lock:
             self._spill._charge(nbytes)

@@ -315,7 +315,8 @@ class PageStream:
             try:
                 if started.empty():
                     self._crew.start(tasks, started)
-                run.finished.wait()
+                # With a time limit: a signal that the kernel hands to another thread does not wake this one.
+                run.finished.wait(0.1)
             except BaseException as error:  # an interrupt: stop the threads, then go on waiting for them
                 run.fail(error)
         for count in counts:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.config import format_size
 
 if TYPE_CHECKING:
-    from penstock.ingest.build import BuildReport
+    from penstock.ingest.build.builder import BuildReport
 
 
 def build_summary(report: BuildReport) -> list[str]:

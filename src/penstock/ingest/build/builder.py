@@ -1,0 +1,438 @@
+"""Edges in, store out, inside the budget.
+
+    read      chunks arrive with the user's ids and get codes (numbering)
+    merge     duplicates meet by sorting, if they are to be merged; degrees are counted on the way
+    order     vertices are numbered, by falling degree or by id
+    arcs      each direction: edges become arcs, are sorted, and leave as pages
+    vertices  degrees, the user's columns, the user's ids
+
+What is proportional to edges streams through disk; what is proportional to vertices stays in memory.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.config import Settings
+from penstock.errors import DoesNotFit, InputError
+from penstock.ingest.build import arcs
+from penstock.ingest.build.log import EdgeLog, Piece
+from penstock.ingest.build.merge import PIECE, EdgeMerger, merged_type
+from penstock.ingest.build.numbering import ABSENT, MOST, VERTEX_BYTES, Codes, Numberer, bounds, roomy
+from penstock.ingest.build.options import BuildOptions
+from penstock.ingest.build.order import number_vertices, renumbered
+from penstock.ingest.build.vertices import VertexFiles
+from penstock.ingest.source import EdgeSource, VertexTable, storage_dtype
+from penstock.memory.device import use_threads
+from penstock.memory.ledger import Ledger
+from penstock.memory.spill import Spill, check_space
+from penstock.observe.progress import progress
+from penstock.observe.stats import Stats
+from penstock.sorting.external import ExternalSorter
+from penstock.sorting.partition import gather
+from penstock.store.columns import type_dtype
+from penstock.store.draft import Draft
+from penstock.store.encodings import choose_encoding
+from penstock.store.manifest import FORMAT, VERSION
+from penstock.store.writer import BATCH, StoreWriter
+from penstock.version import VERSION as PENSTOCK
+
+SMALLEST_BUDGET = 24 << 20
+
+
+@dataclass
+class BuildReport:
+    """What was built, and what it took."""
+
+    path: Path
+    vertices: int = 0
+    edges: int = 0
+    edges_read: int = 0
+    arcs: int = 0
+    stats: Stats = field(default_factory=Stats)
+
+
+def build(
+    source: EdgeSource,
+    target: str | os.PathLike[str],
+    options: BuildOptions,
+    settings: Settings,
+    vertices: VertexTable | None = None,
+) -> BuildReport:
+    """Build a store from a source of edges; a complete store appears at `target`, or nothing."""
+    path = Path(target)
+    with Draft(path, overwrite=options.overwrite, stripes=options.stripes) as draft:
+        spill_directory = settings.temp_directory or draft.path
+        with Spill(spill_directory, quota=settings.max_temp_directory_size) as spill:
+            report = BuildReport(path)
+            builder = _Builder(source, draft, spill, options, settings, report, vertices)
+            writer = builder.run()
+            report.stats.add("spill_written", spill.written)
+            report.stats.add("spill_peak", spill.peak)
+        # Spill files lie in the draft: they are gone before it becomes the store.
+        with report.stats.phase("commit"):
+            writer.commit(builder.meta(writer))
+        return report
+
+
+class _Builder:
+    def __init__(
+        self,
+        source: EdgeSource,
+        draft: Draft,
+        spill: Spill,
+        options: BuildOptions,
+        settings: Settings,
+        report: BuildReport,
+        vertices: VertexTable | None,
+    ) -> None:
+        self.source, self.draft, self.spill = source, draft, spill
+        self.options, self.settings, self.report, self.table = options, settings, report, vertices
+        self.ledger = Ledger(settings.memory_limit)
+        self.threads = settings.threads
+        self.symmetric = bool(source.undirected if options.undirected is None else options.undirected)
+        choice = options.duplicates or ("merge" if self.symmetric else "keep")
+        self.merging = choice != "keep"
+        self.types = {name: str(kind) for name, kind in source.columns.items()}
+        if self.merging:
+            self.types = {name: merged_type(kind, options.rule(name)) for name, kind in self.types.items()}
+        self.dtypes = {name: type_dtype(kind) for name, kind in self.types.items()}
+        self.numberer: Numberer | None = None
+        self.codes = Codes(0)
+        self.out_degree = self.in_degree = self.seen = np.zeros(0, np.uint32)
+
+    def run(self) -> StoreWriter:
+        """Everything but the commit."""
+        limit = self.settings.memory_limit
+        smallest = SMALLEST_BUDGET + 4 * self.options.page_size
+        if limit < smallest:
+            raise DoesNotFit("building a store", needed=smallest, limit=limit)
+        self._estimate()
+        use_threads(self.threads)
+        stats = self.report.stats
+        with self.ledger.scope("build") as self.scope:
+            self.scope.reserve(limit // 16, "small arrays")
+            self.reading = self.scope.reserve(limit // 8, "chunks read")
+            with stats.phase("read"):
+                pieces, count = self._read()
+            with stats.phase("merge" if self.merging else "count"):
+                log = self._merge(pieces, count) if self.merging else self._count(pieces)
+            with stats.phase("order"):
+                self._order()
+            with stats.phase("arcs"):
+                writer = self._write_arcs(log)
+            with stats.phase("vertices"):
+                self._write_vertices(writer)
+        return writer
+
+    # ---- before the work
+
+    def _estimate(self) -> None:
+        """Say that the disk is too small before an hour is spent finding out."""
+        edges = self.source.estimated_edges
+        if edges is None:
+            return
+        record = 8 + sum(kind.itemsize for kind in self.dtypes.values())
+        copies = 2 if self.symmetric or self.options.incoming else 1
+        if edges * record * 2 > self.settings.memory_limit:
+            arcs_per_pass = 2 if self.symmetric else 1
+            self.spill.require(edges * record * (1 + arcs_per_pass), f"sorting about {edges} edges")
+        check_space(self.draft.path, edges * (record - 4) * copies, f"a store of about {edges} edges")
+
+    # ---- read
+
+    def _read(self) -> tuple[Iterator[Piece], int | None]:
+        """Codes instead of ids. Sources that know their ids' range need no copy of the edges before the merge."""
+        limit = self.settings.memory_limit
+        known = self.source.id_bounds
+        self._refuse_too_many()
+        if known is not None and self.table is None and self._indexable(*known):
+            self.codes = Codes(known[1] + 1)
+            self._vertex_arrays(self.source.estimated_edges)
+            declared = self.source.vertices()
+            everything = declared is not None and declared.ids == range(known[1] + 1)
+            if everything:
+                self.seen = np.zeros(0, np.uint8)
+            return self._direct(), self.source.estimated_edges
+        self.numberer = Numberer(
+            self.spill,
+            self.dtypes,
+            memory=limit // 4,
+            limit=limit // 2,
+            strings=self.source.string_ids,
+            name=self.source.name,
+        )
+        self.held = self.scope.reserve(limit // 4, "edges read")
+        for chunk in self._chunks():
+            self.numberer.add(chunk)
+        self._done_reading()
+        edges = self.numberer.log.count
+        declared = self._declared()
+        self.codes = self.numberer.finish(None if declared is None else declared.ids, edges)
+        self._vertex_arrays(edges)
+        return self.numberer.pieces(self.codes), edges
+
+    def _refuse_too_many(self) -> None:
+        """A source that declares its vertices beforehand is refused beforehand."""
+        declared = self.source.vertices() if self.source.id_bounds is not None else None
+        needed = 0 if declared is None else 2 * VERTEX_BYTES * len(declared.ids)
+        if declared is not None and needed > self.settings.memory_limit:
+            raise DoesNotFit(
+                f"a graph of {len(declared.ids)} vertices", needed=needed, limit=self.settings.memory_limit
+            )
+
+    def _indexable(self, low: int, high: int) -> bool:
+        fits = low >= 0 and high <= MOST and (high + 1) * VERTEX_BYTES <= self.settings.memory_limit // 2
+        declared = self.source.vertices()
+        return fits and high < roomy(self.source.estimated_edges or 0, 0 if declared is None else len(declared.ids))
+
+    def _done_reading(self) -> None:
+        """What the readers kept is given back before the next stage takes it."""
+        pa.default_memory_pool().release_unused()
+        self.reading.release()
+
+    def _chunks(self) -> Iterator[Any]:
+        source, memory = self.source, self.reading.nbytes
+        with progress("reading", total=source.size, unit=source.unit, settings=self.settings) as bar:
+            for chunk in source.chunks(threads=self.threads, memory=memory):
+                self.report.edges_read += len(chunk)
+                yield chunk
+                bar.update(done=source.position)
+
+    def _direct(self) -> Iterator[Piece]:
+        high = self.codes.domain - 1
+        for chunk in self._chunks():
+            found = bounds(chunk)
+            if found[0] < 0 or found[1] > high:
+                raise InputError(f"an id outside the announced range 0 to {high}", path=self.source.name)
+            yield np.asarray(chunk.source), np.asarray(chunk.target), dict(chunk.columns)
+        self._done_reading()
+
+    def _declared(self) -> VertexTable | None:
+        """Vertices that exist without edges: those of the caller's table, else those of the format."""
+        return self.table if self.table is not None else self.source.vertices()
+
+    def _vertex_arrays(self, edges: int | None) -> None:
+        domain = self.codes.domain
+        needed = domain * VERTEX_BYTES
+        if needed > self.settings.memory_limit // 2:
+            raise DoesNotFit(f"a graph of {domain} vertices", needed=2 * needed, limit=self.settings.memory_limit)
+        wide = np.uint64 if edges is not None and edges >= 1 << 31 else np.uint32
+        self.out_degree = self.scope.zeros(domain, wide, "degrees")
+        self.in_degree = self.out_degree if self.symmetric else self.scope.zeros(domain, wide, "degrees")
+        self.seen = self.scope.zeros(domain, np.uint8, "vertices seen")
+
+    # ---- merge or count
+
+    def _merge(self, pieces: Iterator[Piece], count: int | None) -> EdgeLog:
+        """Make equal edges one, count degrees of what is left."""
+        memory = self._share(0.8)
+        with self.ledger.scope("merge") as scope:
+            scope.reserve(memory, "sorting edges")
+            merger = EdgeMerger(
+                self.spill,
+                self.dtypes,
+                {name: self.options.rule(name) for name in self.dtypes},
+                domain=self.codes.domain,
+                symmetric=self.symmetric,
+                drop_loops=self.options.self_loops == "drop",
+                memory=memory,
+                threads=self.threads,
+                expected=count,
+            )
+            self._fill(merger, pieces)
+            self._forget_chunks()
+            log = self._new_log("merged", 0.6)
+            with progress("merging", total=merger.count, unit="edges", settings=self.settings) as bar:
+                for looked, (source, target, columns) in merger.edges():
+                    arcs.count_degrees(source, target, self.out_degree, self.in_degree, self.symmetric)
+                    log.append(source, target, columns)
+                    bar.advance(looked)
+        return log
+
+    def _fill(self, merger: EdgeMerger, pieces: Iterator[Piece]) -> None:
+        # A function of its own: the last piece is a view of the log, and must not outlive the loop.
+        for source, target, columns in pieces:
+            self._mark(source, target)
+            merger.add(source, target, columns)
+
+    def _share(self, part: float) -> int:
+        return max(1 << 20, int(self.ledger.free * part))
+
+    def _mark(self, source: np.ndarray, target: np.ndarray) -> None:
+        if len(self.seen):
+            arcs.mark(source, target, self.seen)
+
+    def _count(self, pieces: Iterator[Piece]) -> EdgeLog:
+        """Keep every edge; only loops may go."""
+        drop = self.options.self_loops == "drop"
+        keep_log = self.numberer is not None and not drop and type(self.codes) is Codes
+        log = self.numberer.log if keep_log and self.numberer else self._new_log("counted", 0.4)
+        for source, target, columns in pieces:
+            self._mark(source, target)
+            if drop:
+                stays = source != target
+                source, target = source[stays], target[stays]  # noqa: PLW2901
+                columns = {name: values[stays] for name, values in columns.items()}  # noqa: PLW2901
+            arcs.count_degrees(source, target, self.out_degree, self.in_degree, self.symmetric)
+            if not keep_log:
+                log.append(source, target, columns)
+        if not keep_log:
+            self._forget_chunks()
+        return log
+
+    def _forget_chunks(self) -> None:
+        """The edges have been copied on: the log with the user's ids is not needed any more."""
+        if self.numberer is not None:
+            self.numberer.delete()
+            self.numberer = None
+            self.held.release()
+
+    def _new_log(self, name: str, part: float) -> EdgeLog:
+        memory = self._share(part)
+        self.scope.reserve(memory, "edges")
+        return EdgeLog(self.spill, self.dtypes, memory=memory, name=name)
+
+    # ---- order
+
+    def _order(self) -> None:
+        total = self.out_degree
+        if not self.symmetric:
+            total = self.scope.empty(self.codes.domain, np.uint64, "total degrees")
+            np.add(self.out_degree, self.in_degree, out=total, casting="unsafe")
+        declared = self._declared()
+        if declared is not None and len(self.seen):
+            codes = self.codes.of(declared.ids)
+            self.seen[codes[codes != ABSENT]] = 1
+        self.number = self.scope.empty(self.codes.domain, np.uint32, "numbers")
+        self.vertices, self.active = number_vertices(
+            total, self.seen, self.number, order=self.options.order, keep_isolated=self.options.keep_isolated
+        )
+        if not self.symmetric:
+            self.scope.release(total)
+        self.report.vertices = self.vertices
+
+    # ---- arcs
+
+    def _write_arcs(self, log: EdgeLog) -> StoreWriter:
+        self.report.edges = log.count
+        encoding, batch = choose_encoding(self.options.encoding, max(self.vertices, 1)), BATCH
+        room, kinds = self._share(0.25), self.types.values()
+        while batch > self.options.page_size and StoreWriter.memory(batch, encoding, kinds) > room:
+            batch //= 2
+        batch = max(batch, self.options.page_size)
+        writer = StoreWriter(self.draft, page_size=self.options.page_size, encoding=encoding, batch=batch)
+        names = ["out"] if self.symmetric or not self.options.incoming else ["out", "in"]
+        with progress("writing arcs", total=None, unit="arcs", settings=self.settings) as bar:
+            for name in names:
+                self._write_direction(writer, name, log, bar, len(names))
+        log.delete()
+        return writer
+
+    def _write_direction(self, writer: StoreWriter, name: str, log: EdgeLog, bar: Any, directions: int) -> None:
+        backward = name == "in"
+        bits = max(1, (self.active - 1).bit_length())
+        with self.ledger.scope(name) as scope:
+            by_code = self.in_degree if backward else self.out_degree
+            degrees = scope.zeros(self.active, by_code.dtype, "degrees in order")
+            renumbered(by_code, self.number, degrees)
+            scope.reserve(StoreWriter.memory(writer.batch, writer.encoding, self.types.values()), "pages being filled")
+            direction = writer.direction(name, degrees, self.types)
+            self.report.arcs = direction.arcs
+            bar.update(total=direction.arcs * directions)
+            memory = self._share(0.85)
+            scope.reserve(memory, "sorting arcs")
+            capacity = ExternalSorter.capacity_for(memory, self.dtypes)
+            splitters = arcs.arc_splitters(degrees, capacity * 9 // 10, bits) if direction.arcs > capacity else None
+            sorter = ExternalSorter(
+                self.spill,
+                memory=memory,
+                threads=self.threads,
+                payload=self.dtypes,
+                expected=direction.arcs,
+                splitters=splitters,
+                name=f"arcs-{name}",
+            )
+            for source, target, columns in log.pieces():
+                self._add_arcs(sorter, source, target, columns, bits, backward)
+            for keys, payload in sorter.sorted():
+                for at in range(0, len(keys), PIECE):
+                    part = keys[at : at + PIECE]
+                    neighbours = np.empty(len(part), np.uint32)
+                    arcs.targets(part, bits, neighbours)
+                    direction.append(neighbours, {key: column[at : at + PIECE] for key, column in payload.items()})
+                    bar.advance(len(part))
+            direction.close()
+
+    def _add_arcs(
+        self,
+        sorter: ExternalSorter,
+        source: np.ndarray,
+        target: np.ndarray,
+        columns: Mapping[str, np.ndarray],
+        bits: int,
+        backward: bool,
+    ) -> None:
+        each = 2 if self.symmetric else 1
+        at = 0
+        while at < len(source):
+            room, fields = sorter.room()
+            take = min(len(room) // each, len(source) - at, PIECE)
+            if take:
+                keys, direct = room, True
+            else:  # one place left for an edge of two arcs
+                keys, direct, take = np.empty(each, np.uint64), False, 1
+            part = slice(at, at + take)
+            edge = np.empty(take * each if columns else 0, np.uint32)
+            count = int(
+                arcs.arc_keys(
+                    source[part], target[part], self.number, bits, backward, self.symmetric, keys, edge, self.threads
+                )
+            )
+            values = {name: column[part] for name, column in columns.items()}
+            if direct:
+                for field_, name in zip(fields, self.dtypes, strict=True):
+                    gather(values[name], edge[:count], field_[:count])
+                sorter.advance(count)
+            else:
+                sorter.add(keys[:count], {name: column[edge[:count]] for name, column in values.items()})
+            at += take
+
+    # ---- vertices
+
+    def _write_vertices(self, writer: StoreWriter) -> None:
+        degrees = {"out_degree": self.out_degree} | ({} if self.symmetric else {"in_degree": self.in_degree})
+        with self.ledger.scope("vertices") as scope:
+            table = VertexFiles(writer, self.codes, self.number, self.vertices, scope, self.source.name)
+            table.write_degrees(degrees)
+            table.write_ids()
+            declared = self._declared()
+            if declared is not None:
+                table.write_columns(declared, self.options.vertex_fill)
+
+    def meta(self, writer: StoreWriter) -> dict[str, Any]:
+        """What the manifest says beyond what the writer knows."""
+        requires = ["striped"] if len(writer.roots) > 1 else []
+        requires += ["physical-ids"] if writer.encoding.physical else []
+        requires += ["string-ids"] if self.codes.kind == "string" else []
+        return {
+            "format": {"name": FORMAT, "version": VERSION},
+            "requires": requires,
+            "uuid": str(uuid.uuid4()),
+            "written_by": f"penstock {PENSTOCK}",
+            "vertices": self.vertices,
+            "active": self.active,
+            "edges": self.report.edges,
+            "directed": not self.symmetric,
+            "order": self.options.order,
+            "ids": {"kind": self.codes.kind, "order": "uint32"},
+        }
+

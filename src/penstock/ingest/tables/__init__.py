@@ -1,0 +1,1 @@
+"""Tables and objects in: Parquet, Arrow, arrays, sparse matrices, networks."""

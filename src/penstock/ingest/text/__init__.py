@@ -1,0 +1,1 @@
+"""Text files in: tokens, lines, and the formats made of them."""
