@@ -1,0 +1,1 @@
+"""Edges to store: numbered, merged, ordered, sorted and cut into pages, inside the budget."""
