@@ -30,7 +30,7 @@ from penstock.ingest.build.numbering import ABSENT, MOST, VERTEX_BYTES, Codes, N
 from penstock.ingest.build.options import BuildOptions
 from penstock.ingest.build.order import number_vertices, renumbered
 from penstock.ingest.build.vertices import VertexFiles
-from penstock.ingest.source import EdgeSource, VertexTable, storage_dtype
+from penstock.ingest.source import EdgeSource, VertexTable
 from penstock.memory.device import use_threads
 from penstock.memory.ledger import Ledger
 from penstock.memory.spill import Spill, check_space
@@ -435,4 +435,3 @@ class _Builder:
             "order": self.options.order,
             "ids": {"kind": self.codes.kind, "order": "uint32"},
         }
-
