@@ -7,8 +7,8 @@ import sys
 import textwrap
 from typing import Any
 
-START_UP = 250 << 20
-"""What Python, NumPy, PyArrow, Numba and its compiled kernels may cost on top of a budget, once the cache is warm."""
+COLD, WARM = 400_000_000, 250_000_000
+"""What Python, NumPy, PyArrow and Numba may cost on top of a budget: while kernels are compiled, and ever after."""
 
 _PEAK = """
 with open("/proc/self/status") as file:

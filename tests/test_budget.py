@@ -16,20 +16,26 @@ SCALE = 19  # 8.4 million edges: 67 MB as pairs of 32 bits, 134 MB as pairs of 6
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Compiled kernels are in the cache, and the graph lies in every form."""
+    """The graph in every form."""
     folder = tmp_path_factory.mktemp("budget")
-    child.weigh(f"import penstock as pk; pk.generate('kron', {str(folder / 'a.pen')!r}, scale=8, undirected=True)")
     pk.generate("kron", folder / "k.pen", scale=SCALE, undirected=True, seed=5)
     pk.export(folder / "k.pen", folder / "k.parquet")
     pk.export(folder / "k.pen", folder / "k.txt.gz")
     return folder
 
 
-def build(folder: Path, call: str) -> int:
-    peak = child.weigh(f"import penstock as pk; {call}; ")["VmHWM"]
+def check(folder: Path, call: str, limit: int = LIMIT) -> dict[str, int]:
+    """The first run may compile, the second finds its kernels in the cache."""
+    for start_up in (child.COLD, child.WARM):
+        weight = child.weigh(f"import penstock as pk; {call}")
+        assert weight["VmHWM"] < limit + start_up
+    return weight
+
+
+def check_build(folder: Path, call: str) -> None:
+    check(folder, call)
     assert pk.check(folder / "x.pen") == []
     assert pk.open(folder / "x.pen").edges == pk.open(folder / "k.pen").edges
-    return peak
 
 
 OPTIONS = f"undirected=True, memory_limit={LIMIT}, overwrite=True"
@@ -37,13 +43,13 @@ OPTIONS = f"undirected=True, memory_limit={LIMIT}, overwrite=True"
 
 def test_generate(folder: Path) -> None:
     call = f"pk.generate('kron', {str(folder / 'x.pen')!r}, scale={SCALE}, seed=5, {OPTIONS})"
-    assert build(folder, call) < LIMIT + child.START_UP
+    check_build(folder, call)
 
 
 @pytest.mark.parametrize("name", ["k.parquet", "k.txt.gz"])
 def test_ingest(folder: Path, name: str) -> None:
     call = f"pk.ingest({str(folder / name)!r}, {str(folder / 'x.pen')!r}, {OPTIONS})"
-    assert build(folder, call) < LIMIT + child.START_UP
+    check_build(folder, call)
 
 
 def test_pagerank_reads_each_page_at_most_once_per_iteration(folder: Path) -> None:
@@ -51,17 +57,12 @@ def test_pagerank_reads_each_page_at_most_once_per_iteration(folder: Path) -> No
     store = pk.open(folder / "k.pen").store
     pages = len(store.direction("in")) * store.page_size
     limit = pages // 4
-    paths = [store.direction("in").path("pages", 0)]
-    for path in paths:
-        _evict(path)
-    result = child.weigh(
-        f"import penstock as pk; r = pk.pagerank({str(folder / 'k.pen')!r}, tol=0, max_iter=5, memory_limit={limit}); "
-        "assert r.stats['iterations'] == 5"
-    )
-    assert result["VmHWM"] < limit + child.START_UP
+    _evict(store.direction("in").path("pages", 0))
+    rank = f"pk.pagerank({str(folder / 'k.pen')!r}, tol=0, max_iter=5, memory_limit={limit})"
+    read = check(folder, f"r = {rank}; assert r.stats['iterations'] == 5", limit)["read_bytes"]
     # Metadata, ids and Python itself are read as well; pages alone must not be read twice.
-    assert result["read_bytes"] < 5 * pages + (64 << 20)
-    assert result["read_bytes"] > 5 * (pages - limit)
+    assert read < 5 * pages + (64 << 20)
+    assert read > 5 * (pages - limit)
 
 
 def _evict(path: Path) -> None:

@@ -60,7 +60,7 @@ def test_any_cut_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dir
         return opened(path, flags, *rest)  # type: ignore[arg-type]
 
     monkeypatch.setattr(os, "pwritev", half)
-    monkeypatch.setattr(module, "_BOUNCE", 16384)
+    monkeypatch.setattr(module, "BOUNCE", 16384)
     if not direct:
         monkeypatch.setattr(os, "open", refuse)
     rng = np.random.default_rng(0)

@@ -25,7 +25,7 @@ from penstock.memory.buffers import PAGE, align, allocate
 PREFIX = "penstock-spill-"
 _LOCK = "lock"
 _PIECE = 1 << 30
-_BOUNCE = 2 << 20
+BOUNCE = 2 << 20
 """Large enough for a disk to be fast, and one huge page."""
 _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)
 
@@ -143,7 +143,7 @@ class SpillFile:
 
     def _read(self, offset: int, target: np.ndarray) -> None:
         """By two threads where it is much: one alone cannot keep a disk busy and copy out of the bounce buffer."""
-        if len(target) >= 4 * _BOUNCE:
+        if len(target) >= 4 * BOUNCE:
             half = align(len(target) // 2)
             other = self._spill._reader.submit(self._read_part, offset + half, target[half:])
             self._read_part(offset, target[:half])
@@ -286,7 +286,7 @@ class Spill:
         """This thread's bounce buffer."""
         buffer: np.ndarray | None = getattr(self._local, "bounce", None)
         if buffer is None:
-            buffer = self._local.bounce = allocate(_BOUNCE)
+            buffer = self._local.bounce = allocate(BOUNCE)
         return buffer
 
     def create(self, name: str) -> SpillFile:
@@ -365,4 +365,4 @@ class Spill:
         self.close()
 
 
-__all__ = ["PREFIX", "Spill", "SpillFile", "check_space"]
+__all__ = ["BOUNCE", "PREFIX", "Spill", "SpillFile", "check_space"]

@@ -33,7 +33,7 @@ from penstock.ingest.build.vertices import VertexFiles
 from penstock.ingest.source import EdgeSource, VertexTable
 from penstock.memory.device import use_threads
 from penstock.memory.ledger import Ledger
-from penstock.memory.spill import Spill, check_space
+from penstock.memory.spill import BOUNCE, Spill, check_space
 from penstock.observe.progress import progress
 from penstock.observe.stats import Stats
 from penstock.sorting.external import ExternalSorter
@@ -119,7 +119,7 @@ class _Builder:
         use_threads(self.threads)
         stats = self.report.stats
         with self.ledger.scope("build") as self.scope:
-            self.scope.reserve(limit // 16, "small arrays")
+            self.scope.reserve(limit // 16 + 4 * BOUNCE, "small arrays and bounce buffers")
             self.reading = self.scope.reserve(limit // 8, "chunks read")
             with stats.phase("read"):
                 pieces, count = self._read()

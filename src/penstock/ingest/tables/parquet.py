@@ -100,6 +100,8 @@ class ParquetSource(TableSource):
                 chunk = to_chunk(whole, self.layout, str(part.path), first_row)
                 first_row += len(chunk)
                 del batch, whole
+                # Each thread's allocator keeps what it frees, some 20 MB that a budget would be missing.
+                pa.default_memory_pool().release_unused()
                 yield chunk
 
 
