@@ -172,6 +172,32 @@ def test_out_of_core_is_the_same_store(tmp_path: Path) -> None:
     assert written[1] == 0
 
 
+@pytest.mark.parametrize("columns", [0, 1])
+@pytest.mark.parametrize("undirected", [False, True])
+def test_duplicates_that_the_sample_does_not_see(tmp_path: Path, undirected: bool, columns: int) -> None:
+    """Edges are taken for distinct until two equal arcs meet; then everything is merged after all."""
+    rng = np.random.default_rng(0)
+    pairs = np.unique(rng.integers(0, 40_000, (60_000, 2)), axis=0)
+    pairs = pairs[pairs[:, 0] < pairs[:, 1]]
+    edges = [(int(u), int(v), 1) for u, v in pairs]
+    hidden = [
+        (u, v) for u, v, _ in edges if (((u << 32 | v) * 0x9E3779B97F4A7C15) & ((1 << 64) - 1)) >> 58
+    ]  # what the sample leaves out
+    twice = [(*hidden[k], 5) for k in (0, 777, len(hidden) - 1)]
+    kinds = {"w": pa.int64()} if columns else {}
+    for extra in ([], twice):
+        given = [edge[: 2 + columns] for edge in edges + extra]
+        report = None
+        choice: dict[str, Any] = {"undirected": undirected, "duplicates": "merge", "merge": "sum"}
+        source = ListSource(given, columns=kinds, step=50_000)
+        options = BuildOptions.of({"page_size": 4096, "overwrite": True, **choice})
+        report = build(source, tmp_path / "g.pen", options, resolve(memory_limit="64MB"))
+        assert ("merge" in report.stats.phases) == bool(extra)
+        graph = pk.open(tmp_path / "g.pen")
+        assert edges_of(graph) == oracle.kept_edges(given, **choice)
+        assert pk.check(graph) == []
+
+
 def test_threads_make_no_difference(tmp_path: Path) -> None:
     stores = []
     for threads in (1, 2):

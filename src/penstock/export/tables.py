@@ -46,11 +46,11 @@ def _gathered(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[
     held: list[pa.RecordBatch] = []
     rows = 0
     for batch in batches:
-        held.append(batch)
-        rows += len(batch)
-        if rows >= _GROUP:
+        if held and rows + len(batch) > _GROUP:
             yield pa.Table.from_batches(held, schema)
             held, rows = [], 0
+        held.append(batch)
+        rows += len(batch)
     if held:
         yield pa.Table.from_batches(held, schema)
 

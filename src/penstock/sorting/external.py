@@ -74,8 +74,9 @@ class ExternalSorter:
         self._buckets: list[_Bucket] = []
         self.count = 0
         self._serial = 0
-        self._writer = ThreadPoolExecutor(1, "penstock-spill")
-        self._writing: Future[None] | None = None
+        self._mover = ThreadPoolExecutor(1, "penstock-spill")
+        """Writes and reads for us, one thing at a time."""
+        self._moving: Future[None] | None = None
 
     @staticmethod
     def record_bytes(payload: Mapping[str, np.dtype]) -> int:
@@ -177,13 +178,13 @@ class ExternalSorter:
                     bucket.count += end - begin
 
         # Buffer B goes to disk while buffer A fills again.
-        self._writing = self._writer.submit(write)
+        self._moving = self._mover.submit(write)
 
     def _wait(self) -> None:
-        """Buffer B is free, and what it held is in the buckets."""
-        if self._writing is not None:
-            writing, self._writing = self._writing, None
-            writing.result()
+        """What was being written is in the buckets, what was being read is in buffer A."""
+        if self._moving is not None:
+            moving, self._moving = self._moving, None
+            moving.result()
 
     # ---- out
 
@@ -198,17 +199,34 @@ class ExternalSorter:
             stack = self._buckets[::-1]
             while stack:
                 bucket = stack.pop()
-                if bucket.count > self.capacity and not bucket.constant:
+                if bucket.constant:
+                    for count in self._load(bucket):
+                        yield self._run(count)
+                elif bucket.count > self.capacity:
                     stack.extend(self._split(bucket)[::-1])
                 elif bucket.count:
-                    for count in self._load(bucket):
-                        yield self._sort(count) if not bucket.constant else self._run(count)
+                    if self._moving is None:
+                        self._read_ahead(bucket)
+                    self._wait()
+                    run = self._sort(bucket.count)
+                    if stack and 0 < stack[-1].count <= self.capacity and not stack[-1].constant:
+                        self._read_ahead(stack[-1])  # while the caller is busy with this run
+                    yield run
                 bucket.file.delete()
         self.close()
 
+    def _read_ahead(self, bucket: _Bucket) -> None:
+        """Begin to read a bucket into buffer A."""
+
+        def read() -> None:
+            for _ in self._load(bucket):
+                pass
+
+        self._moving = self._mover.submit(read)
+
     def close(self) -> None:
         """Give the memory back."""
-        self._writer.shutdown()
+        self._mover.shutdown()
         for bucket in self._buckets:
             bucket.file.delete()
         empty = np.empty(0, np.uint8)
@@ -265,15 +283,20 @@ class ExternalSorter:
         return keys[:count], {name: column[:count] for name, column in zip(self._types, columns, strict=True)}
 
     def _sort(self, count: int) -> Run:
+        """Sort what is in buffer A; the result is in buffer B."""
         keys, ranks, columns = (self._a[0][:count], self._a[1][:count], self._a[2])
         scratch, scratch_ranks, out = (self._b[0][:count], self._b[1][:count], self._b[2])
         if not self._types:
-            keys, _ = sort_keys(keys, scratch, self._threads)
-            return keys, {}
+            found, _ = sort_keys(keys, scratch, self._threads)
+            if found is keys:
+                self._a, self._b = self._b, self._a
+            return found, {}
         ranks.fill(1)
         ranks[:1] = 0
         np.cumsum(ranks, out=ranks)
-        keys, ranks, *_ = sort_pairs(keys, ranks, scratch, scratch_ranks, self._threads)
+        found, ranks, *_ = sort_pairs(keys, ranks, scratch, scratch_ranks, self._threads)
         for column, target in zip(columns, out, strict=True):
             gather(column[:count], ranks, target[:count])
-        return keys, {name: target[:count] for name, target in zip(self._types, out, strict=True)}
+        if found is keys:
+            scratch[:] = keys
+        return scratch, {name: target[:count] for name, target in zip(self._types, out, strict=True)}

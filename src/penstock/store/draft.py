@@ -100,15 +100,18 @@ class Draft:
         `direct` writes pass by the kernel's page cache where the file system allows it: the caller aligns them.
         """
         path.parent.mkdir(parents=True, exist_ok=True)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-        try:
-            descriptor = os.open(path, flags | (getattr(os, "O_DIRECT", 0) if direct else 0), 0o666)
-        except OSError as error:
-            if error.errno not in (errno.EINVAL, errno.ENOTSUP):
-                raise
-            path.unlink(missing_ok=True)
-            descriptor = os.open(path, flags, 0o666)
-        file = open(descriptor, "wb", buffering=0)  # noqa: SIM115 - closed with the draft
+
+        def opener(name: str, flags: int) -> int:
+            with_direct = flags | (getattr(os, "O_DIRECT", 0) if direct else 0) | os.O_CLOEXEC
+            try:
+                return os.open(name, with_direct, 0o666)
+            except OSError as error:
+                if not direct or error.errno not in (errno.EINVAL, errno.ENOTSUP):
+                    raise
+                Path(name).unlink(missing_ok=True)
+                return os.open(name, flags | os.O_CLOEXEC, 0o666)
+
+        file = open(path, "xb", buffering=0, opener=opener)  # noqa: SIM115 - closed with the draft
         self._files.append(file)
         return file
 

@@ -187,6 +187,14 @@ class DirectionWriter:
             write_all(files[(first + i) % len(files)], data[at : at + size])
             at += size
 
+    def abandon(self) -> None:
+        """Remove what was written of this direction."""
+        self._wait()
+        self._writer.shutdown()
+        for file in [*self._files, *(file for column in self._columns.values() for file in column._files)]:
+            file.close()
+            Path(file.name).unlink()
+
     def close(self) -> None:
         """Write the index; the direction is complete."""
         if self.done != self.arcs:

@@ -11,12 +11,12 @@ RULES = {"first": FIRST, "sum": SUM, "min": MIN, "max": MAX}
 
 
 @parallel_kernel()
-def mark(source, target, seen):
-    """Both ends of every edge exist."""
+def mark_loops(source, target, seen):
+    """A vertex exists even if its only edges are loops that are dropped."""
     for i in prange(source.size):
         k = np.uint64(i)
-        seen[source[k]] = 1
-        seen[target[k]] = 1
+        if source[k] == target[k]:
+            seen[source[k]] = 1
 
 
 @parallel_kernel()
@@ -104,10 +104,15 @@ def split_keys(keys, bits, source, target):
 
 @parallel_kernel()
 def targets(keys, bits, out):
-    """The lower end of each key: the neighbours, once arcs are sorted."""
+    """The lower end of each key: the neighbours, once arcs are sorted. Returns how many equal the one before."""
     mask = (np.uint64(1) << np.uint64(bits)) - np.uint64(1)
+    repeats = 0
     for i in prange(keys.size):
-        out[np.uint64(i)] = np.uint32(keys[np.uint64(i)] & mask)
+        k = np.uint64(i)
+        out[k] = np.uint32(keys[k] & mask)
+        if i > 0:
+            repeats += int(keys[k] == keys[k - np.uint64(1)])
+    return repeats
 
 
 @parallel_kernel()

@@ -29,6 +29,7 @@ from penstock.ingest.build.merge import PIECE, EdgeMerger, merged_type
 from penstock.ingest.build.numbering import ABSENT, MOST, VERTEX_BYTES, Codes, Numberer, bounds, roomy
 from penstock.ingest.build.options import BuildOptions
 from penstock.ingest.build.order import number_vertices, renumbered
+from penstock.ingest.build.repeats import RepeatSample
 from penstock.ingest.build.vertices import VertexFiles
 from penstock.ingest.source import EdgeSource, VertexTable
 from penstock.memory.device import use_threads
@@ -83,6 +84,10 @@ def build(
         return report
 
 
+class Repeated(Exception):
+    """An edge came twice where none should."""
+
+
 class _Builder:
     def __init__(
         self,
@@ -107,7 +112,9 @@ class _Builder:
         self.dtypes = {name: type_dtype(kind) for name, kind in self.types.items()}
         self.numberer: Numberer | None = None
         self.codes = Codes(0)
-        self.out_degree = self.in_degree = self.seen = np.zeros(0, np.uint32)
+        self.out_degree = self.in_degree = self.seen = self.number = np.zeros(0, np.uint32)
+        self.unmerged = False
+        """Duplicates should be merged, and a sample has shown none so far."""
 
     def run(self) -> StoreWriter:
         """Everything but the commit."""
@@ -123,15 +130,28 @@ class _Builder:
             self.reading = self.scope.reserve(limit // 8, "chunks read")
             with stats.phase("read"):
                 pieces, count = self._read()
-            with stats.phase("merge" if self.merging else "count"):
-                log = self._merge(pieces, count) if self.merging else self._count(pieces)
-            with stats.phase("order"):
-                self._order()
-            with stats.phase("arcs"):
-                writer = self._write_arcs(log)
+                sample = RepeatSample(self.symmetric) if self.merging and not self.source.repeats else None
+                log = None if self.merging and sample is None else self._count(pieces, sample)
+            if log is None or (sample is not None and sample.found()):
+                with stats.phase("merge"):
+                    log = self._merge(pieces if log is None else log.pieces(), count, log)
+            try:
+                writer = self._ordered_arcs(log)
+            except Repeated:
+                # The sample saw none of a few duplicates. Now they are merged, and the rest is done again.
+                with stats.phase("merge"):
+                    log = self._merge(log.pieces(), log.count, log)
+                writer = self._ordered_arcs(log)
+            log.delete()
             with stats.phase("vertices"):
                 self._write_vertices(writer)
         return writer
+
+    def _ordered_arcs(self, log: EdgeLog) -> StoreWriter:
+        with self.report.stats.phase("order"):
+            self._order()
+        with self.report.stats.phase("arcs"):
+            return self._write_arcs(log)
 
     # ---- before the work
 
@@ -228,12 +248,16 @@ class _Builder:
         wide = np.uint64 if edges is not None and edges >= 1 << 31 else np.uint32
         self.out_degree = self.scope.zeros(domain, wide, "degrees")
         self.in_degree = self.out_degree if self.symmetric else self.scope.zeros(domain, wide, "degrees")
-        self.seen = self.scope.zeros(domain, np.uint8, "vertices seen")
+        if type(self.codes) is Codes:  # a dictionary holds only ids that exist
+            self.seen = self.scope.zeros(domain, np.uint8, "vertices seen")
 
     # ---- merge or count
 
-    def _merge(self, pieces: Iterator[Piece], count: int | None) -> EdgeLog:
-        """Make equal edges one, count degrees of what is left."""
+    def _merge(self, pieces: Iterator[Piece], count: int | None, before: EdgeLog | None) -> EdgeLog:
+        """Make equal edges one, count degrees of what is left. The log they come from, if any, is given up."""
+        self.out_degree[:] = 0
+        self.in_degree[:] = 0
+        self.unmerged = False
         memory = self._share(0.8)
         with self.ledger.scope("merge") as scope:
             scope.reserve(memory, "sorting edges")
@@ -249,6 +273,8 @@ class _Builder:
                 expected=count,
             )
             self._fill(merger, pieces)
+            if before is not None:
+                before.delete()
             self._forget_chunks()
             log = self._new_log("merged", 0.6)
             with progress("merging", total=merger.count, unit="edges", settings=self.settings) as bar:
@@ -261,30 +287,33 @@ class _Builder:
     def _fill(self, merger: EdgeMerger, pieces: Iterator[Piece]) -> None:
         # A function of its own: the last piece is a view of the log, and must not outlive the loop.
         for source, target, columns in pieces:
-            self._mark(source, target)
+            self._mark_loops(source, target)
             merger.add(source, target, columns)
 
     def _share(self, part: float) -> int:
         return max(1 << 20, int(self.ledger.free * part))
 
-    def _mark(self, source: np.ndarray, target: np.ndarray) -> None:
-        if len(self.seen):
-            arcs.mark(source, target, self.seen)
+    def _mark_loops(self, source: np.ndarray, target: np.ndarray) -> None:
+        if self.options.self_loops == "drop" and len(self.seen):
+            arcs.mark_loops(source, target, self.seen)
 
-    def _count(self, pieces: Iterator[Piece]) -> EdgeLog:
-        """Keep every edge; only loops may go."""
+    def _count(self, pieces: Iterator[Piece], sample: RepeatSample | None) -> EdgeLog:
+        """Take the edges as they are; only loops may go."""
+        self.unmerged = sample is not None
         drop = self.options.self_loops == "drop"
         keep_log = self.numberer is not None and not drop and type(self.codes) is Codes
         log = self.numberer.log if keep_log and self.numberer else self._new_log("counted", 0.4)
-        for source, target, columns in pieces:
-            self._mark(source, target)
+        for source, target, columns in _small(pieces):
+            self._mark_loops(source, target)
+            kept = source, target, columns
             if drop:
                 stays = source != target
-                source, target = source[stays], target[stays]  # noqa: PLW2901
-                columns = {name: values[stays] for name, values in columns.items()}  # noqa: PLW2901
-            arcs.count_degrees(source, target, self.out_degree, self.in_degree, self.symmetric)
+                kept = source[stays], target[stays], {name: values[stays] for name, values in columns.items()}
+            arcs.count_degrees(*kept[:2], self.out_degree, self.in_degree, self.symmetric)
+            if sample is not None:
+                sample.add(*kept[:2])
             if not keep_log:
-                log.append(source, target, columns)
+                log.append(*kept)
         if not keep_log:
             self._forget_chunks()
         return log
@@ -298,8 +327,8 @@ class _Builder:
 
     def _new_log(self, name: str, part: float) -> EdgeLog:
         memory = self._share(part)
-        self.scope.reserve(memory, "edges")
-        return EdgeLog(self.spill, self.dtypes, memory=memory, name=name)
+        reservation = self.scope.reserve(memory, "edges")
+        return EdgeLog(self.spill, self.dtypes, memory=memory, name=name, reservation=reservation)
 
     # ---- order
 
@@ -312,7 +341,8 @@ class _Builder:
         if declared is not None and len(self.seen):
             codes = self.codes.of(declared.ids)
             self.seen[codes[codes != ABSENT]] = 1
-        self.number = self.scope.empty(self.codes.domain, np.uint32, "numbers")
+        if not len(self.number):
+            self.number = self.scope.empty(self.codes.domain, np.uint32, "numbers")
         self.vertices, self.active = number_vertices(
             total, self.seen, self.number, order=self.options.order, keep_isolated=self.options.keep_isolated
         )
@@ -334,7 +364,6 @@ class _Builder:
         with progress("writing arcs", total=None, unit="arcs", settings=self.settings) as bar:
             for name in names:
                 self._write_direction(writer, name, log, bar, len(names))
-        log.delete()
         return writer
 
     def _write_direction(self, writer: StoreWriter, name: str, log: EdgeLog, bar: Any, directions: int) -> None:
@@ -363,11 +392,17 @@ class _Builder:
             )
             for source, target, columns in log.pieces():
                 self._add_arcs(sorter, source, target, columns, bits, backward)
+            previous = None
             for keys, payload in sorter.sorted():
                 for at in range(0, len(keys), PIECE):
                     part = keys[at : at + PIECE]
                     neighbours = np.empty(len(part), np.uint32)
-                    arcs.targets(part, bits, neighbours)
+                    repeats = arcs.targets(part, bits, neighbours) + (previous == part[0])
+                    if repeats and self.unmerged:
+                        sorter.close()
+                        direction.abandon()
+                        raise Repeated
+                    previous = part[-1]
                     direction.append(neighbours, {key: column[at : at + PIECE] for key, column in payload.items()})
                     bar.advance(len(part))
             direction.close()
@@ -435,3 +470,11 @@ class _Builder:
             "order": self.options.order,
             "ids": {"kind": self.codes.kind, "order": "uint32"},
         }
+
+
+def _small(pieces: Iterator[Piece]) -> Iterator[Piece]:
+    """The same edges in pieces of which a copy or two may be made."""
+    for source, target, columns in pieces:
+        for at in range(0, len(source), PIECE):
+            part = slice(at, at + PIECE)
+            yield source[part], target[part], {name: values[part] for name, values in columns.items()}

@@ -14,7 +14,7 @@ ABSENT = np.uint32(0xFFFFFFFF)
 @kernel()
 def _count(degrees, seen, counts, common):
     for c in range(np.uint64(degrees.size)):
-        if seen.size == 0 or seen[c]:
+        if seen.size == 0 or seen[c] or degrees[c] > 0:
             d = np.uint64(degrees[c])
             if d < np.uint64(common):
                 counts[d] += np.uint64(1)
@@ -23,7 +23,7 @@ def _count(degrees, seen, counts, common):
 @kernel()
 def _number_common(degrees, seen, starts, number, common):
     for c in range(np.uint64(degrees.size)):
-        if seen.size > 0 and not seen[c]:
+        if seen.size > 0 and not seen[c] and degrees[c] == 0:
             number[c] = np.uint32(0xFFFFFFFF)
             continue
         d = np.uint64(degrees[c])
@@ -36,7 +36,7 @@ def _number_common(degrees, seen, starts, number, common):
 def _number_input(degrees, seen, number, drop):
     at = np.uint32(0)
     for c in range(np.uint64(number.size)):
-        if (seen.size > 0 and not seen[c]) or (drop and degrees[c] == 0):
+        if degrees[c] == 0 and (drop or (seen.size > 0 and not seen[c])):
             number[c] = np.uint32(0xFFFFFFFF)
         else:
             number[c] = at
@@ -83,7 +83,7 @@ def number_vertices(
     """Fill `number` (code -> internal number, ABSENT if there is no such vertex); returns (vertices, active).
 
     Codes ascend with the user's ids, so ties in degree and the input order both mean ascending ids. `seen` says
-    which codes exist; empty: all of them.
+    which codes exist without an arc; empty: all of them.
     """
     if order == "input":
         vertices = _number_input(degrees, seen, number, not keep_isolated)

@@ -26,6 +26,8 @@ _BIN_WEIGHT = 1 << 24
 class KroneckerSource(GeneratedSource):
     """`edge_factor * 2**scale` edges over 2**scale vertices; `scramble` hides which ids have high degrees."""
 
+    repeats = True
+
     def __init__(
         self,
         *,

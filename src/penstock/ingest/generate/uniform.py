@@ -15,6 +15,8 @@ STREAM = 2
 class UniformSource(GeneratedSource):
     """`edges` edges over `vertices` vertices (any number); self-loops and duplicates occur as chance has it."""
 
+    repeats = True
+
     def __init__(self, *, vertices: int, edges: int, seed: int = 1, weights: Any = None) -> None:
         count, total = whole("vertices", vertices, 0), whole("edges", edges, 0)
         if count == 0 and total:
