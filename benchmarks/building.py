@@ -27,6 +27,8 @@ extra = {"edges": report.edges_read, "phases": report.stats.as_dict()["phases"]}
 INGEST = """
 from penstock.api import build_store
 source, target, limit = sys.argv[1:4]
+warm_up = {"source": [0, 1], "target": [1, 2]}
+build_store(warm_up, target + ".warm.pen", undirected=True, overwrite=True)
 began = time.perf_counter()
 report = build_store(source, target, undirected=True, memory_limit=limit, overwrite=True)
 seconds = time.perf_counter() - began

@@ -279,7 +279,7 @@ class _Builder:
             log = self._new_log("merged", 0.6)
             with progress("merging", total=merger.count, unit="edges", settings=self.settings) as bar:
                 for looked, (source, target, columns) in merger.edges():
-                    arcs.count_degrees(source, target, self.out_degree, self.in_degree, self.symmetric)
+                    arcs.count_degrees(source, target, self.out_degree, self.in_degree, self.symmetric, self.threads)
                     log.append(source, target, columns)
                     bar.advance(looked)
         return log
@@ -309,7 +309,7 @@ class _Builder:
             if drop:
                 stays = source != target
                 kept = source[stays], target[stays], {name: values[stays] for name, values in columns.items()}
-            arcs.count_degrees(*kept[:2], self.out_degree, self.in_degree, self.symmetric)
+            arcs.count_degrees(*kept[:2], self.out_degree, self.in_degree, self.symmetric, self.threads)
             if sample is not None:
                 sample.add(*kept[:2])
             if not keep_log:
