@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +35,7 @@ def build_store(edges: Any, store: str | os.PathLike[str], /, **options: Any) ->
     chosen, rest = _split(options)
     build_options, source_options, vertices = split_options(rest)
     source = open_source(edges, **source_options)
-    return build(source, store, build_options, chosen, open_vertices(vertices))
+    return build(source, store, build_options, chosen, open_vertices(vertices, string_ids=source.string_ids))
 
 
 def ingest(edges: Any, store: str | os.PathLike[str], /, **options: Any) -> Graph:
@@ -55,7 +56,6 @@ def generate(kind: str, target: str | os.PathLike[str], **options: Any) -> Graph
 def generate_store(kind: str, target: str | os.PathLike[str], **options: Any) -> BuildReport:
     """Like `generate`, but returns what it took."""
     from penstock.ingest.build.builder import build
-    from penstock.ingest.build.options import BuildOptions
     from penstock.ingest.generate.registry import generator
     from penstock.ingest.open import split_options
 
@@ -66,7 +66,7 @@ def generate_store(kind: str, target: str | os.PathLike[str], **options: Any) ->
     edges = generator(kind, **params)
     if build_options.undirected and build_options.duplicates is None and rest.get("self_loops") is None:
         # "Kronecker N symmetrised" means what everybody means by it: no duplicates, no loops.
-        build_options = BuildOptions(**{**vars(build_options), "self_loops": "drop"})
+        build_options = replace(build_options, self_loops="drop")
     return build(edges, target, build_options, chosen)
 
 
@@ -96,21 +96,22 @@ def _temporary(source: Any, options: dict[str, Any]) -> Graph:
     from penstock.store.reader import Store
 
     chosen, _ = _split(options)
+    if chosen.temp_directory is not None:
+        chosen.temp_directory.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix="penstock-", dir=chosen.temp_directory))
     path = folder / "graph.pen"
-    options.setdefault("page_size", "64KiB")
-    try:
-        build_store(source, path, **options)
-    except BaseException:
-        folder.rmdir()
-        raise
-    graph = Graph(Store(path), temporary=True)
 
     def remove() -> None:
         remove_store(path)
-        if folder.exists():
-            folder.rmdir()
+        shutil.rmtree(folder, ignore_errors=True)
 
+    options.setdefault("page_size", "64KiB")
+    try:
+        build_store(source, path, **options)
+        graph = Graph(Store(path), temporary=True)
+    except BaseException:
+        remove()
+        raise
     weakref.finalize(graph, remove)
     return graph
 

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import datetime
+import errno
+import os
+import threading
+import weakref
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,8 +23,11 @@ import penstock as pk
 from penstock.config import settings as resolve
 from penstock.errors import DiskFull, DoesNotFit, InputError, StoreError, TargetExists, TargetLocked, UsageError
 from penstock.ingest.build.builder import build
+from penstock.ingest.build.merge import EdgeMerger
 from penstock.ingest.build.options import BuildOptions
-from penstock.ingest.source import EdgeChunk, EdgeSource, VertexTable
+from penstock.ingest.build.repeats import RepeatSample
+from penstock.ingest.source import EdgeChunk, EdgeSource, VertexTable, storage_dtype
+from penstock.sorting.external import ExternalSorter
 from penstock.store.draft import Draft
 
 Edges = list[tuple[Any, ...]]
@@ -364,3 +372,127 @@ def test_sums_do_not_overflow(tmp_path: Path) -> None:
     graph = make(tmp_path, source, undirected=True, merge="sum")
     assert edges_of(graph) == Counter({(1, 2, 300): 1})
     assert graph.columns == {"w": "uint64"}
+
+
+@pytest.mark.parametrize(("kind", "values"), [(pa.int64(), (2**63 - 1, 1)), (pa.uint64(), (2**64 - 1, 1))])
+def test_sums_that_no_type_holds_are_refused(tmp_path: Path, kind: pa.DataType, values: tuple[int, int]) -> None:
+    source = ListSource([(1, 2, w) for w in values], columns={"w": kind})
+    with pytest.raises(InputError, match="column w in equal edges add up to more"):
+        make(tmp_path, source, duplicates="merge", merge="sum")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_durations_add_up_to_durations(tmp_path: Path) -> None:
+    edges = pa.table({"source": [1, 1], "target": [2, 2], "w": pa.array([5, 6], pa.duration("s"))})
+    graph = pk.ingest(edges, tmp_path / "g.pen", duplicates="merge", merge="sum")
+    assert graph.columns == {"w": "duration[s]"}
+    assert edges_of(graph) == Counter({(1, 2, datetime.timedelta(seconds=11)): 1})
+
+
+def test_names_are_checked_before_reading(tmp_path: Path) -> None:
+    class Unread(ListSource):
+        def chunks(self, *, threads: int, memory: int) -> Iterator[EdgeChunk]:
+            raise AssertionError("was read")
+
+    source = Unread([(1, 2, 3)], columns={"w": pa.int64()})
+    with pytest.raises(UsageError, match="merge names column 'v', but the edges have w"):
+        make(tmp_path, source, duplicates="merge", merge={"v": "sum"})
+    with pytest.raises(UsageError, match="there is no encoding"):
+        make(tmp_path, source, encoding="plane")
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "found"),
+    [
+        (pa.timestamp("us"), datetime.datetime(1970, 1, 1, 0, 0, 1), 1_000_000),
+        (pa.bool_(), True, 1),
+        (pa.int8(), -3, -3),
+        (pa.float64(), 2, 2.0),
+    ],
+)
+def test_fill_values_of_every_kind(tmp_path: Path, kind: pa.DataType, value: Any, found: Any) -> None:
+    table = VertexTable(np.array([1]), {"x": np.zeros(1, storage_dtype(kind))}, {"x": kind})
+    graph = make(tmp_path, ListSource([(1, 2)], vertices=table), vertex_fill={"x": value})
+    assert graph.store.vertex_column("x").read().tolist() == [0, found]
+
+
+@pytest.mark.parametrize(("kind", "value"), [(pa.int8(), 1000), (pa.int64(), "many"), (pa.float64(), None)])
+def test_fill_values_that_do_not_fit(tmp_path: Path, kind: pa.DataType, value: Any) -> None:
+    table = VertexTable(np.array([1]), {"x": np.zeros(1, storage_dtype(kind))}, {"x": kind})
+    with pytest.raises(UsageError, match=rf"vertex_fill\['x'\] must be of type {kind}"):
+        make(tmp_path, ListSource([(1, 2)], vertices=table), vertex_fill={"x": value})
+
+
+def test_declared_vertices_of_a_source_that_knows_its_range(tmp_path: Path) -> None:
+    for ids, expected in ((np.array([0, 3, 5]), [0, 1, 2, 3, 5]), (range(1, 6), [1, 2, 3, 4, 5])):
+        source = ListSource([(1, 2)], vertices=VertexTable(ids), id_bounds=(0, 5), estimated_edges=1)
+        assert make(tmp_path, source, order="input").users().to_pylist() == expected
+
+
+def test_what_sorted_in_vain_is_gone_before_the_merge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the sample misses a duplicate, the merge must not share the budget with the sorter that met it."""
+    sorters: list[weakref.ref[Any]] = []
+    make_sorter, make_merger = ExternalSorter.__init__, EdgeMerger.__init__
+
+    def remember(self: ExternalSorter, *args: Any, **kwargs: Any) -> None:
+        make_sorter(self, *args, **kwargs)
+        sorters.append(weakref.ref(self._buffers))
+
+    def look(self: EdgeMerger, *args: Any, **kwargs: Any) -> None:
+        assert [ref() for ref in sorters] == [None]
+        make_merger(self, *args, **kwargs)
+
+    monkeypatch.setattr(RepeatSample, "found", lambda self: False)
+    monkeypatch.setattr(ExternalSorter, "__init__", remember)
+    monkeypatch.setattr(EdgeMerger, "__init__", look)
+    graph = make(tmp_path, ListSource([(1, 2), (2, 1), (3, 4)]), undirected=True)
+    assert len(sorters) == 3
+    assert edges_of(graph) == Counter({(1, 2): 1, (3, 4): 1})
+
+
+@pytest.mark.parametrize("undirected", [False, True])
+def test_a_full_disk_leaves_no_threads_and_no_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, undirected: bool
+) -> None:
+    """Pages are written by a thread: its error is the build's, and nothing goes on behind the caller's back."""
+
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "no space left on device")
+
+    monkeypatch.setattr("penstock.store.writer.write_all", full)
+    before = threading.active_count(), len(os.listdir("/proc/self/fd"))
+    with pytest.raises(DiskFull) as refused:
+        make(tmp_path, ListSource([(k, k + 1) for k in range(5000)]), undirected=undirected)
+    assert (threading.active_count(), len(os.listdir("/proc/self/fd"))) == before
+    assert list(tmp_path.iterdir()) == []
+    del refused
+
+
+def test_one_edge_over_and_over(tmp_path: Path) -> None:
+    """More copies than the sample holds: the loop at 0 is in every sample, however thin."""
+    zeros = np.zeros(1_200_000, np.int64)
+    graph = pk.ingest({"source": zeros, "target": zeros}, tmp_path / "g.pen", undirected=True, memory_limit="64MB")
+    assert edges_of(graph) == Counter({(0, 0): 1})
+
+
+def test_a_sample_thins_until_it_fits() -> None:
+    sample = RepeatSample(symmetric=False, memory=0)
+    ends = np.arange(1 << 22, dtype=np.uint32)
+    sample.add(ends, ends[::-1].copy())
+    assert not sample.found()
+    assert sum(map(len, sample._keys)) <= 1 << 14
+    sample.add(ends, ends[::-1].copy())
+    assert sample.found()
+
+
+@pytest.mark.parametrize("choice", [{"undirected": True}, {"duplicates": "keep"}, {"self_loops": "drop"}])
+def test_the_smallest_budget_is_enough_for_wide_columns(tmp_path: Path, choice: dict[str, Any]) -> None:
+    """What is refused is refused before reading, and what is let in gets through."""
+    columns = {name: pa.int64() for name in "abcdef"}
+    edges = [(int(u), int(v), *range(6)) for u, v, _ in random_edges(50, 3000)]
+    with pytest.raises(DoesNotFit, match="building a store") as refused:
+        make(tmp_path, ListSource(edges, columns=columns), memory_limit="30MB", page_size="1MiB", **choice)
+    graph = make(
+        tmp_path, ListSource(edges, columns=columns), memory_limit=refused.value.needed, page_size="1MiB", **choice
+    )
+    assert edges_of(graph) == oracle.kept_edges(edges, **choice)

@@ -161,3 +161,11 @@ def test_doctor_says_what_is_missing(cli: Call, monkeypatch: pytest.MonkeyPatch)
     done = cli("doctor")
     assert done.exit_code == 1
     assert "not installed" in done.stdout
+
+
+@pytest.mark.parametrize("words", [(), ("generate",), ("run",)])
+def test_no_command_shows_help_and_says_why(cli: Call, words: tuple[str, ...]) -> None:
+    result = cli(*words)
+    assert result.exit_code == 2
+    assert "Commands" in result.stdout
+    assert result.stderr == f"penstock: nothing to do was named (see `{' '.join(('penstock', *words))} --help`)\n"

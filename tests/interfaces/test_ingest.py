@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import penstock
@@ -138,3 +140,46 @@ def test_a_used_up_quota_is_exit_3(cli: Call, tmp_path: Path) -> None:
     assert refused.exit_code == 3
     assert "max_temp_directory_size" in refused.stderr
     assert not list(tmp_path.iterdir())
+
+
+def test_an_existing_target_is_found_before_stdin_is_read(cli: Call, tmp_path: Path) -> None:
+    assert cli("ingest", "-", "-o", "a.pen", input="1 2\n").exit_code == 0
+    again = cli("ingest", "-", "-o", "a.pen", "--max-temp-directory-size", "1B", input="3 4\n")
+    assert again.exit_code == 2  # and not 3, which is what spooling would say
+    assert "a.pen exists: choose another name or pass --overwrite\n" in again.stderr
+
+
+def test_fill_reaches_tables_in_the_type_of_the_column(cli: Call, tmp_path: Path) -> None:
+    kinds = {"w": pa.float64(), "n": pa.int32(), "ok": pa.bool_(), "day": pa.timestamp("us")}
+    columns = {name: pa.nulls(2, kind) for name, kind in kinds.items()}
+    pq.write_table(pa.table({"src": [1, 2], "dst": [2, 3], **columns}), tmp_path / "gaps.parquet")
+    fills = ("--fill", "w=7.5", "--fill", "n=3", "--fill", "ok=true", "--fill", "day=2020-01-02")
+    done = cli("ingest", "gaps.parquet", "-o", "a.pen", *fills)
+    assert done.exit_code == 0, done.stderr
+    assert cli("export", "a.pen", "-o", "a.parquet").exit_code == 0
+    row = pq.read_table(tmp_path / "a.parquet").to_pylist()[0]
+    assert (row["w"], row["n"], row["ok"], str(row["day"])) == (7.5, 3, True, "2020-01-02 00:00:00")
+    wrong = cli("ingest", "gaps.parquet", "-o", "b.pen", "--fill", "w=abc")
+    assert (wrong.exit_code, "'abc' is no double" in wrong.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("table", "reason"),
+    [
+        ("id,age\nx,30\n", "are strings, but those of the edges are integers"),
+        ("id,age\n1,30\n2,31\n1,40\n", "lists vertex 1 more than once"),
+    ],
+)
+def test_bad_vertex_tables(cli: Call, tmp_path: Path, table: str, reason: str) -> None:
+    (tmp_path / "v.csv").write_text(table)
+    (tmp_path / "e.txt").write_text("1 2\n")
+    result = cli("ingest", "e.txt", "--vertices", "v.csv", "--vertex-fill", "age=0", "-o", "a.pen")
+    assert result.exit_code == 2
+    assert result.stderr.startswith("penstock: v.csv: ")
+    assert reason in result.stderr
+    assert {path.name for path in tmp_path.iterdir()} == {"v.csv", "e.txt"}
+
+
+def test_a_store_is_no_input(cli: Call, made: Path) -> None:
+    result = cli("ingest", made, "-o", "b.pen")
+    assert (result.exit_code, "is a store already" in result.stderr) == (2, True)

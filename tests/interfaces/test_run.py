@@ -130,3 +130,10 @@ def test_export_numbers_and_vertices(cli: Call, made: Path) -> None:
     assert cli("export", made, "-o", "v.csv", "--vertices").exit_code == 0
     assert len(Path("v.csv").read_text().splitlines()) == 1025
     assert cli("export", made, "-o", "e.xyz").exit_code == 2
+
+
+def test_ranks_and_statistics_do_not_share_a_file(cli: Call, store: Path) -> None:
+    result = cli("run", "pagerank", store, "-o", "same.json", "--json", "./same.json")
+    assert result.exit_code == 2
+    assert result.stderr == "penstock: -o and --json both write same.json: give them two names\n"
+    assert not Path("same.json").exists()

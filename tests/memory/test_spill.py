@@ -154,7 +154,7 @@ def test_default_quota_follows_free_space(tmp_path: Path, monkeypatch: pytest.Mo
         assert spill.quota == 900
         with pytest.raises(DiskFull, match="90 %"):
             spill.create("f").append(b"x" * 901)
-    with pytest.raises(DiskFull, match=r"the build needs 2\.0 kB.*1\.0 kB free.*temp_directory"):
+    with pytest.raises(DiskFull, match=r"the build needs 2\.0 kB.*1\.0 kB free.*larger disk"):
         check_space(tmp_path, 2000, "the build")
     with Spill(tmp_path, quota=10_000) as spill, pytest.raises(DiskFull, match=r"1\.0 kB free"):
         spill.require(5000, "sorting")
@@ -275,3 +275,22 @@ def test_forked_child_leaves_the_files_alone(tmp_path: Path) -> None:
             os._exit(0)
         os.waitpid(pid, 0)
         assert (spill.folder / "f").exists()
+
+
+def test_more_files_than_descriptors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a process may open few files, most are opened for each use."""
+    monkeypatch.setattr(module.resource, "getrlimit", lambda _: (16, 16))
+    before = len(os.listdir("/proc/self/fd"))
+    with Spill(tmp_path) as spill:
+        files = [spill.create(f"bucket-{k}") for k in range(50)]
+        for k, file in enumerate(files):
+            file.append(np.full(3000, k, np.uint32))
+            file.append(np.full(3000, k + 1, np.uint32))
+        assert len(os.listdir("/proc/self/fd")) <= before + 16 // 4 + 1  # and the lock
+        back = np.empty(6000, np.uint32)
+        for k, file in enumerate(files):
+            file.read_into(0, back)
+            assert (back == np.repeat([k, k + 1], 3000)).all()
+            file.delete()
+        assert spill.used == 0
+    assert folders(tmp_path) == []

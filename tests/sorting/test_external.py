@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from itertools import pairwise
 from pathlib import Path
 
@@ -118,3 +119,33 @@ def test_partition_is_stable() -> None:
     for begin, end in pairwise(bounds):
         assert (np.diff(carried[begin:end].astype(np.int64)) > 0).all()
     assert (keys[carried] == out).all()
+
+
+@pytest.mark.parametrize("grouping", [False, True])
+def test_a_bucket_of_one_key_is_not_halved_down_to_it(tmp_path: Path, grouping: bool) -> None:
+    """Just too many copies for memory: one more pass isolates the key, wherever it lies in its bucket's range."""
+    keys = np.full(ExternalSorter.capacity_for(1 << 18, {}) * 11 // 10, 5, np.uint64)
+    splitters = None if grouping else np.array([1 << 40], np.uint64)
+    with Spill(tmp_path) as spill:
+        with ExternalSorter(spill, memory=1 << 18, threads=2, splitters=splitters, grouping=grouping) as sorter:
+            sorter.add(keys)
+            assert sum(len(run) for run, _ in sorter.sorted()) == len(keys)
+        assert spill.written <= 2 * keys.nbytes
+
+
+def test_closing_early_gives_everything_back(tmp_path: Path) -> None:
+    """Also the parts of a bucket that was split on the way."""
+    keys = np.random.default_rng(0).integers(0, 1 << 60, 200_000).astype(np.uint64)
+    before = threading.active_count()
+    with Spill(tmp_path) as spill:
+        with ExternalSorter(spill, memory=1 << 18, threads=2, splitters=np.array([7], np.uint64)) as sorter:
+            sorter.add(keys)
+            next(sorter.sorted())
+            assert spill.used > 0
+        assert spill.used == 0
+        assert threading.active_count() <= before + 1  # the spill's own reader
+
+
+def test_a_low_estimate_does_not_starve_the_sorter(tmp_path: Path) -> None:
+    with Spill(tmp_path) as spill, ExternalSorter(spill, memory=8 << 20, threads=2, expected=1) as sorter:
+        assert sorter.capacity >= 1 << 16

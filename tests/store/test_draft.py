@@ -314,3 +314,15 @@ def test_a_full_disk_is_said_so() -> None:
         raise OSError(28, "No space left on device")
     with pytest.raises(StoreError, match="cannot write /y: Input/output error"), disk_errors(Path("/x")):
         raise OSError(5, "Input/output error", "/y")
+
+
+def test_a_file_that_cannot_be_closed_keeps_no_other_open(tmp_path: Path) -> None:
+    class Full:
+        def close(self) -> None:
+            raise OSError(28, "no space left")
+
+    with Draft(tmp_path / "g.pen") as draft:
+        file = draft.create(draft.path / "out" / "pages.0")
+        draft._files.append(Full())  # type: ignore[arg-type]
+    assert file.closed
+    assert names(tmp_path) == set()

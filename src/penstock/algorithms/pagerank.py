@@ -94,7 +94,7 @@ def pagerank(
     _check_fits(direction.store.page_size, active, np.dtype(dtype).itemsize, direction.records.nbytes, settings)
     with ledger.scope("pagerank") as scope:
         scope.reserve(direction.records.nbytes, "page index")
-        rank = scope.empty(active, dtype, "rank")
+        rank = ledger.empty(active, dtype, "rank")  # the result: it outlives the scope
         contribution = scope.empty(active, dtype, "contribution")
         degrees = store.degree_column("out")
         out_degree = scope.empty(active, degrees.dtype, "out-degrees")
@@ -143,7 +143,6 @@ def pagerank(
                     bar.update(total=direction.arcs * (iteration + 1))
                     break
             io = feed.stats
-        final = np.array(rank)
     iterations = len(seconds)
     stats.note(
         algorithm="pagerank",
@@ -162,7 +161,7 @@ def pagerank(
         memory_limit=settings.memory_limit,
         ledger_peak=ledger.peak,
     )
-    return Result(store.ids, {"rank": final}, {"rank": isolated}, stats.as_dict())
+    return Result(store.ids, {"rank": rank}, {"rank": isolated}, stats.as_dict())
 
 
 def _finish_large(
@@ -181,7 +180,7 @@ def _finish_large(
 def _check(damping: float, tol: float, max_iter: int, dtype: str) -> None:
     if not 0 <= damping < 1:
         raise UsageError(f"damping must be at least 0 and less than 1, not {damping}")
-    if tol < 0:
+    if not tol >= 0:
         raise UsageError(f"tol must not be negative, not {tol}")
     if max_iter < 1:
         raise UsageError(f"max_iter must be at least 1, not {max_iter}")
@@ -194,4 +193,4 @@ def _check_fits(page_size: int, active: int, width: int, index_bytes: int, setti
     frames = (settings.threads + 2) * page_size
     needed = active * (2 * width + 8) + index_bytes + frames + (1 << 20)
     if needed > settings.memory_limit:
-        raise DoesNotFit(f"PageRank of {active} vertices with arcs", needed=needed, limit=settings.memory_limit)
+        raise DoesNotFit(f"PageRank of {active:,} vertices", needed=needed, limit=settings.memory_limit)

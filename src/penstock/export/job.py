@@ -85,7 +85,8 @@ class Job:
             )
         if self.columns and not allowed(self.types[0]):
             raise UsageError(
-                f"{what} holds {kinds}, but column {self.columns[0]!r} is {self.types[0]}: leave it out with columns=[]"
+                f"{what} holds {kinds}, but column {self.columns[0]!r} is {self.types[0]}: leave it out with "
+                "columns=[], or give one number for all edges with weight= (--weight)"
             )
         return self.columns[0] if self.columns else None
 

@@ -31,9 +31,10 @@ def write_gap(job: Job, path: Path) -> None:
     """`u v` or `u v w`, ids from 0."""
     what = f"a GAP .{job.format} file"
     job.integer_ids(what)
+    if job.format == "el" and job.columns:
+        there = ", ".join(job.columns)
+        raise UsageError(f"{what} holds no columns, but there is {there}: write .wel, or leave it out with columns=[]")
     column = job.one_column(what, is_number, "a number for each edge")
-    if job.format == "el" and column is not None:
-        raise UsageError(f"{what} holds no columns, but there is {column}: write .wel, or leave it out with columns=[]")
     if job.format == "wel" and column is None and job.weight is None:
         raise UsageError(f"{what} needs a weight for each edge: name a column or a number with weight= (--weight)")
     with open_sink(path, job.compression) as sink:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from penstock.errors import InputError, UsageError
 from penstock.ingest.build.options import BuildOptions
@@ -57,6 +58,9 @@ def _open_paths(
     source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], format: str | None, options: dict[str, Any]
 ) -> EdgeSource:
     paths = [Path(source)] if isinstance(source, (str, os.PathLike)) else [Path(p) for p in source]
+    for path in paths:
+        if path.suffix == ".pen" and (path / "meta.json").is_file():
+            raise UsageError(f"{path} is a store already: export its edges to a file to build another one from them")
     if format in TABLE_FORMATS or (format is None and _is_table(paths[0])):
         from penstock.ingest.tables.arrow import open_table
 
@@ -80,8 +84,9 @@ def _is_table(path: Path) -> bool:
         return False
 
 
-def open_vertices(table: Any) -> VertexTable | None:
-    """Vertices and their columns from a Parquet, Arrow or CSV file or any Arrow table: the ids, then what is known."""
+def open_vertices(table: Any, *, string_ids: bool = True) -> VertexTable | None:
+    """Vertices and their columns from a Parquet, Arrow or CSV file or any Arrow table: the ids, then what is known.
+    `string_ids`: whether those of the edges are strings."""
     if table is None or isinstance(table, VertexTable):
         return table
     name = str(table) if isinstance(table, (str, os.PathLike)) else type(table).__name__
@@ -96,6 +101,16 @@ def open_vertices(table: Any) -> VertexTable | None:
         raise InputError(f"column {id_name} has an empty id", path=name)
     if not (pa.types.is_integer(ids.type) or pa.types.is_string(ids.type) or pa.types.is_large_string(ids.type)):
         raise InputError(f"column {id_name} is {ids.type}: ids are integers or strings", path=name)
+    if not string_ids and not pa.types.is_integer(ids.type):
+        raise InputError(
+            f"the ids in column {id_name} are strings, but those of the edges are integers",
+            path=name,
+            hint="read the edges with ids='string', or give the vertices their numbers",
+        )
+    counts = pc.value_counts(ids)
+    if len(counts) < len(ids):
+        twice = next(entry["values"] for entry in counts if entry["counts"].as_py() > 1)
+        raise InputError(f"lists vertex {twice.as_py()!r} more than once", path=name)
     columns, types = {}, {}
     for column in read.column_names:
         if column == id_name:

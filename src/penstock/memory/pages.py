@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, Self
 
@@ -37,25 +38,25 @@ class PageFeed:
         stripes = range(len(direction.store.roots))
         paths = [[direction.path("pages", stripe) for stripe in stripes]]
         paths += [[direction.column_path(column, stripe) for stripe in stripes] for column in self.columns]
-        self._files = [StripedFile(stripe_paths, direct=settings.direct_io) for stripe_paths in paths]
-        parts = [Extents.pages(self._files[0], len(direction), direction.store.page_size)]
-        for file, column in zip(self._files[1:], self.columns, strict=True):
-            records = direction.column_records[column]
-            sizes = -(-records["bytes"].astype(np.int64) // ALIGN) * ALIGN
-            parts.append(Extents(file, records["offset"].astype(np.int64), sizes))
-        self._home = direction.home
-        self._scratch = [direction.scratch() for _ in range(settings.threads)]
-        self._reservation = ledger.reserve(sum(array.nbytes for array in self._scratch), "decoded pages")
-        try:
+        # What is closed with the feed, the last first; and at once when the feed cannot be made.
+        with ExitStack() as held:
+            files = [held.enter_context(StripedFile(each, direct=settings.direct_io)) for each in paths]
+            parts = [Extents.pages(files[0], len(direction), direction.store.page_size)]
+            for file, column in zip(files[1:], self.columns, strict=True):
+                records = direction.column_records[column]
+                sizes = -(-records["bytes"].astype(np.int64) // ALIGN) * ALIGN
+                parts.append(Extents(file, records["offset"].astype(np.int64), sizes))
+            self._home = direction.home
+            held.enter_context(ledger.reserve(settings.threads * direction.scratch_bytes, "decoded pages"))
+            self._scratch = [direction.scratch() for _ in range(settings.threads)]
             smallest = PageStream.smallest(parts, settings.threads)
             room = ledger.free - max(smallest, min(32 * parts[0].nbytes[:1].sum(), ledger.free // 4))
             capacity = max(0, int(room) if cache is None else min(cache, int(room)))
-            self.cache = PageCache(capacity, ledger, policy) if capacity else None
+            self.cache = held.enter_context(PageCache(capacity, ledger, policy)) if capacity else None
             verify = self._verify if settings.verify_checksums else None
-            self._stream = PageStream(parts, ledger, workers=settings.threads, cache=self.cache, verify=verify)
-        except BaseException:
-            self._reservation.release()
-            raise
+            stream = PageStream(parts, ledger, workers=settings.threads, cache=self.cache, verify=verify)
+            self._stream = held.enter_context(stream)
+            self._held = held.pop_all()
 
     def _verify(self, page: int, parts: tuple[np.ndarray, ...]) -> None:
         self.direction.verify(page, parts[0])
@@ -83,12 +84,8 @@ class PageFeed:
         return beat | {"cache": self.cache.heartbeat() if self.cache is not None else None}
 
     def close(self) -> None:
-        self._stream.close()
-        if self.cache is not None:
-            self.cache.close()
-        for file in self._files:
-            file.close()
-        self._reservation.release()
+        """End the threads, give the memory back, close the files."""
+        self._held.close()
 
     def __enter__(self) -> Self:
         return self

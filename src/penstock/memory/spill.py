@@ -6,6 +6,7 @@ import contextlib
 import errno
 import fcntl
 import os
+import resource
 import shutil
 import tempfile
 import threading
@@ -27,6 +28,8 @@ _LOCK = "lock"
 _PIECE = 1 << 30
 BOUNCE = 2 << 20
 """Large enough for a disk to be fast, and one huge page."""
+_KEPT_OPEN = 1024
+"""Files that keep their descriptor, at most: a sorter has hundreds, and a process often no more than 1024."""
 _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)
 
 
@@ -36,7 +39,7 @@ def check_space(directory: Path, nbytes: int, what: str) -> None:
     if nbytes > free:
         raise DiskFull(
             f"{what} needs {format_size(nbytes)} of disk, but {directory} has {format_size(free)} free: "
-            "free some space or set temp_directory to a larger disk"
+            "free some space or choose a larger disk"
         )
 
 
@@ -64,23 +67,40 @@ class SpillFile:
 
     Written and read past the kernel's page cache where the file system allows it: spill is read once, and the pages
     it would fill are better left to others. What does not start or end on a block goes through a bounce buffer; the
-    last, unfinished block stays in memory.
+    last, unfinished block stays in memory. A file that may not keep its descriptor (`keep`) is opened for each use.
     """
 
-    def __init__(self, spill: Spill, path: Path) -> None:
+    def __init__(self, spill: Spill, path: Path, *, keep: bool = True) -> None:
         self._spill, self.path = spill, path
-        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        self._flags = os.O_RDWR | os.O_CLOEXEC | getattr(os, "O_DIRECT", 0)
+        self.direct = hasattr(os, "O_DIRECT")
+        create = os.O_CREAT | os.O_EXCL
         try:
-            self._descriptor = os.open(path, flags | getattr(os, "O_DIRECT", 0), 0o600)
-            self.direct = hasattr(os, "O_DIRECT")
+            self._descriptor = os.open(path, self._flags | create, 0o600)
         except OSError as error:
             if error.errno not in (errno.EINVAL, errno.ENOTSUP):
                 raise
             path.unlink(missing_ok=True)
-            self._descriptor, self.direct = os.open(path, flags, 0o600), False
+            self._flags, self.direct = os.O_RDWR | os.O_CLOEXEC, False
+            self._descriptor = os.open(path, self._flags | create, 0o600)
+        self._keep = keep
+        if not keep:
+            self.close()
         self._lock = threading.Lock()
         self._tail = np.empty(0, np.uint8)
         self.size = 0
+
+    @contextlib.contextmanager
+    def _opened(self) -> Iterator[int]:
+        """A descriptor for one use."""
+        if self._keep:
+            yield self._descriptor
+            return
+        descriptor = os.open(self.path, self._flags)
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
 
     def append(self, *buffers: Any) -> int:
         """Write the buffers one after the other; the offset of the first byte."""
@@ -89,11 +109,11 @@ class SpillFile:
         with self._lock:
             self._spill._charge(nbytes)
             start, self.size = self.size, self.size + nbytes
-            with _explained(self._spill.directory):
-                self._write(views, start)
+            with _explained(self._spill.directory), self._opened() as descriptor:
+                self._write(descriptor, views, start)
         return start
 
-    def _write(self, views: list[np.ndarray], start: int) -> None:
+    def _write(self, descriptor: int, views: list[np.ndarray], start: int) -> None:
         """Whole blocks to disk, what is left to the tail."""
         at = start - len(self._tail)
         bounce = self._spill._bounce()
@@ -104,25 +124,20 @@ class SpillFile:
             while len(view):
                 if not filled and len(view) >= len(bounce) and not view.ctypes.data % PAGE:
                     done = len(view) // PAGE * PAGE  # aligned already: no copy
-                    self._put(view[:done], at)
+                    _put(descriptor, view[:done], at)
                     at += done
                 else:
                     done = min(len(view), len(bounce) - filled)
                     bounce[filled : filled + done] = view[:done]
                     filled += done
                     if filled == len(bounce):
-                        self._put(bounce, at)
+                        _put(descriptor, bounce, at)
                         at += filled
                         filled = 0
                 view = view[done:]
         blocks = filled // PAGE * PAGE
-        self._put(bounce[:blocks], at)
+        _put(descriptor, bounce[:blocks], at)
         self._tail = bounce[blocks:filled].copy()
-
-    def _put(self, data: np.ndarray, at: int) -> None:
-        done = 0
-        while done < len(data):
-            done += os.pwritev(self._descriptor, [data[done : done + _PIECE]], at + done)
 
     def read_into(self, offset: int, buffer: Any) -> None:
         """Fill `buffer` from `offset`."""
@@ -138,36 +153,40 @@ class SpillFile:
         if end > flushed:
             begin = max(offset, flushed)
             target[begin - offset :] = tail[begin - flushed : end - flushed]
-        self._read(offset, target[: max(0, flushed - offset)])
+        if flushed > offset:
+            with self._opened() as descriptor:
+                self._read(descriptor, offset, target[: flushed - offset])
         self._spill._count_read(len(target))
 
-    def _read(self, offset: int, target: np.ndarray) -> None:
+    def _read(self, descriptor: int, offset: int, target: np.ndarray) -> None:
         """By two threads where it is much: one alone cannot keep a disk busy and copy out of the bounce buffer."""
         if len(target) >= 4 * BOUNCE:
             half = align(len(target) // 2)
-            other = self._spill._reader.submit(self._read_part, offset + half, target[half:])
-            self._read_part(offset, target[:half])
-            other.result()
+            other = self._spill._reader.submit(self._read_part, descriptor, offset + half, target[half:])
+            try:
+                self._read_part(descriptor, offset, target[:half])
+            finally:
+                other.result()  # its descriptor is closed when we return
         else:
-            self._read_part(offset, target)
+            self._read_part(descriptor, offset, target)
 
-    def _read_part(self, offset: int, target: np.ndarray) -> None:
+    def _read_part(self, descriptor: int, offset: int, target: np.ndarray) -> None:
         bounce = self._spill._bounce()
         while len(target):
             skip = offset % PAGE
             if not skip and len(target) >= len(bounce) and not target.ctypes.data % PAGE:
                 want = min(len(target), _PIECE) // PAGE * PAGE
-                self._get(target[:want], offset)
+                self._get(descriptor, target[:want], offset)
             else:
                 want = min(len(target), len(bounce) - skip)
-                self._get(bounce[: align(skip + want)], offset - skip)
+                self._get(descriptor, bounce[: align(skip + want)], offset - skip)
                 target[:want] = bounce[skip : skip + want]
             offset, target = offset + want, target[want:]
 
-    def _get(self, data: np.ndarray, at: int) -> None:
+    def _get(self, descriptor: int, data: np.ndarray, at: int) -> None:
         done = 0
         while done < len(data):
-            got = os.preadv(self._descriptor, [data[done:]], at + done)
+            got = os.preadv(descriptor, [data[done:]], at + done)
             if not got:
                 raise self._short(at + done)
             done += got
@@ -191,6 +210,12 @@ class SpillFile:
         """Remove the file and give its bytes back to the quota."""
         self.close()
         self._spill._forget(self)
+
+
+def _put(descriptor: int, data: np.ndarray, at: int) -> None:
+    done = 0
+    while done < len(data):
+        done += os.pwritev(descriptor, [data[done : done + _PIECE]], at + done)
 
 
 def _remove(folder: Path) -> None:
@@ -278,6 +303,8 @@ class Spill:
         self._local = threading.local()
         self._reader = ThreadPoolExecutor(1, "penstock-spill-read")
         self._files: set[SpillFile] = set()
+        # The rest is for the store's own files, for sources, and for whatever else the process does.
+        self._kept_open = min(_KEPT_OPEN, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4)
         self.used = self.peak = self.written = self.read = 0
         # Also runs when the object is dropped and at interpreter exit.
         self._finalizer = weakref.finalize(self, _clean, self.folder, descriptor, os.getpid())
@@ -292,7 +319,7 @@ class Spill:
     def create(self, name: str) -> SpillFile:
         """A new, empty file."""
         with _explained(self.directory):
-            file = SpillFile(self, self.folder / name)
+            file = SpillFile(self, self.folder / name, keep=len(self._files) < self._kept_open)
         with self._lock:
             self._files.add(file)
         return file
@@ -300,9 +327,10 @@ class Spill:
     def require(self, nbytes: int, what: str) -> None:
         """Raise DiskFull now when `nbytes` more will not fit into the quota or on the disk."""
         if self.used + nbytes > self.quota:
+            taken = f", of which {format_size(self.used)} are used" if self.used else ""
             raise DiskFull(
-                f"{what} needs {format_size(nbytes)} of temporary files in {self.directory}, but {self._allowance()} "
-                f"and {format_size(self.used)} of it are used: {self._advice(self.used + nbytes)}"
+                f"{what} needs {format_size(nbytes)} of temporary files in {self.directory}, but "
+                f"{self._allowance()}{taken}: {self._advice(self.used + nbytes)}"
             )
         check_space(self.directory, nbytes, what)
 

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import pairwise
+from types import TracebackType
+from typing import Self
 
 import numpy as np
 
@@ -65,13 +67,15 @@ class ExternalSorter:
         self._types = {key: np.dtype(kind) for key, kind in (payload or {}).items()}
         self.capacity = self.capacity_for(memory, self._types)
         if expected is not None and splitters is None:
-            self.capacity = max(1024, min(self.capacity, expected + 1024))
+            # Twice and more: `expected` may be an estimate, and a sorter too small for its input is a slow one.
+            self.capacity = min(self.capacity, max(1 << 16, 2 * expected))
         record = self.record_bytes(self._types)
         self._buffers = allocate(2 * self.capacity * record)
         self._a, self._b = self._views(0), self._views(self.capacity * record)
         self._filled = 0
         self._expected, self._splitters, self._grouping = expected, splitters, grouping
         self._buckets: list[_Bucket] = []
+        self._files: set[SpillFile] = set()
         self.count = 0
         self._serial = 0
         self._mover = ThreadPoolExecutor(1, "penstock-spill")
@@ -160,7 +164,9 @@ class ExternalSorter:
         buckets = []
         for begin, end in pairwise(bounds):
             self._serial += 1
-            buckets.append(_Bucket(self._spill.create(f"{self._name}.{self._serial}"), low=begin, high=end - 1))
+            file = self._spill.create(f"{self._name}.{self._serial}")
+            self._files.add(file)
+            buckets.append(_Bucket(file, low=begin, high=end - 1))
         return buckets
 
     def _distribute(self, count: int, splitters: np.ndarray | int, buckets: list[_Bucket]) -> None:
@@ -213,6 +219,7 @@ class ExternalSorter:
                         self._read_ahead(stack[-1])  # while the caller is busy with this run
                     yield run
                 bucket.file.delete()
+                self._files.discard(bucket.file)
         self.close()
 
     def _read_ahead(self, bucket: _Bucket) -> None:
@@ -225,13 +232,19 @@ class ExternalSorter:
         self._moving = self._mover.submit(read)
 
     def close(self) -> None:
-        """Give the memory back."""
+        """Give memory and disk back, at the end or before it; a second call does nothing."""
         self._mover.shutdown()
-        for bucket in self._buckets:
-            bucket.file.delete()
+        while self._files:
+            self._files.pop().delete()
         empty = np.empty(0, np.uint8)
         self._buffers = empty
         self._a = self._b = (empty, empty, [])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
 
     def _load(self, bucket: _Bucket) -> Iterator[int]:
         """Read a bucket into buffer A, all of it or as much as fits; yields how many records are there."""

@@ -116,11 +116,11 @@ def partition(
 
 
 def choose_splitters(sample: np.ndarray, buckets: int) -> np.ndarray:
-    """At most `buckets - 1` splitters that cut the sample evenly; a key that fills a bucket gets one of its own."""
+    """About `buckets - 1` splitters that cut the sample evenly; a key that fills a bucket gets one of its own."""
     sample = np.sort(sample)
     if not len(sample) or buckets < 2:
         return np.zeros(0, np.uint64)
     quantiles = sample[np.arange(1, buckets) * len(sample) // buckets]
-    heavy = quantiles[1:][quantiles[1:] == quantiles[:-1]]
-    heavy = heavy[heavy < np.iinfo(np.uint64).max]
+    copies = np.searchsorted(sample, quantiles, "right") - np.searchsorted(sample, quantiles, "left")
+    heavy = quantiles[(copies * buckets >= len(sample)) & (quantiles < np.iinfo(np.uint64).max)]
     return np.unique(np.concatenate([quantiles, heavy + np.uint64(1)]))

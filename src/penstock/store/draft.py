@@ -153,8 +153,9 @@ class Draft:
             return False
 
     def _close_files(self) -> None:
-        while self._files:
-            self._files.pop().close()
+        with contextlib.ExitStack() as files:  # one that fails to close does not keep the others open
+            while self._files:
+                files.callback(self._files.pop().close)
 
     def _discard(self) -> None:
         try:
@@ -178,9 +179,11 @@ class Draft:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with contextlib.suppress(OSError):  # a full disk was reported already
-            self._close_files()
-        self._discard()
+        try:
+            with contextlib.suppress(OSError):  # a full disk was reported already
+                self._close_files()
+        finally:
+            self._discard()
 
 
 def stripe_folders(store: Path) -> list[Path]:

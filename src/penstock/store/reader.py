@@ -208,10 +208,14 @@ class Direction:
 
     def scratch(self) -> np.ndarray:
         """Room for the decoded neighbours of any page; empty when pages are read where they lie."""
+        kind = np.dtype(np.uint32 if self.store.vertices <= 1 << 32 else np.uint64)
+        return np.empty(self.scratch_bytes // kind.itemsize, kind)
+
+    @property
+    def scratch_bytes(self) -> int:
         if not len(self.records) or not encodings.needs_scratch(int(self.records["encoding"][0])):
-            return np.empty(0, np.uint32)
-        wide = np.uint32 if self.store.vertices <= 1 << 32 else np.uint64
-        return np.empty(int(self.records["arcs"].max()), wide)
+            return 0
+        return int(self.records["arcs"].max()) * (4 if self.store.vertices <= 1 << 32 else 8)
 
     def block(self, page: int) -> Block:
         """One page, read, checked and decoded."""

@@ -7,7 +7,8 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import IO, Any
+from types import TracebackType
+from typing import IO, Any, Self
 
 import numpy as np
 
@@ -188,12 +189,18 @@ class DirectionWriter:
             at += size
 
     def abandon(self) -> None:
-        """Remove what was written of this direction."""
-        self._wait()
+        """Remove what was written of this direction, whatever became of it."""
         self._writer.shutdown()
         for file in [*self._files, *(file for column in self._columns.values() for file in column._files)]:
             file.close()
-            Path(file.name).unlink()
+            Path(file.name).unlink(missing_ok=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        if self.name not in self.store.directions:
+            self.abandon()
 
     def close(self) -> None:
         """Write the index; the direction is complete."""

@@ -89,21 +89,28 @@ def edge_keys(source, target, bits, symmetric, drop_loops, keys, kept, threads):
 
 
 @kernel()
-def merge_column(keys, values, rule):
-    """Combine the values of equal keys, in place; the k-th group's value moves to place k."""
+def merge_column(keys, values, rule, low, high):
+    """Combine the values of equal keys, in place; the k-th group's value moves to place k.
+
+    Says whether a sum left `low` to `high`, the range of the type.
+    """
+    over = False
     if keys.size == 0:
-        return
+        return over
     at = np.uint64(0)
     for i in range(np.uint64(1), np.uint64(keys.size)):
         if keys[i] != keys[i - np.uint64(1)]:
             at += np.uint64(1)
             values[at] = values[i]
         elif rule == SUM:
+            # Asked before adding: the compiler takes it that signed sums do not overflow.
+            over |= values[at] > high - values[i] if values[i] > 0 else values[at] < low - values[i]
             values[at] += values[i]
         elif rule == MIN:
             values[at] = min(values[at], values[i])
         elif rule == MAX:
             values[at] = max(values[at], values[i])
+    return over
 
 
 @kernel()

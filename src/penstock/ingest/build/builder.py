@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.config import Settings
-from penstock.errors import DoesNotFit, InputError
+from penstock.errors import DoesNotFit, InputError, UsageError
 from penstock.ingest.build import arcs
 from penstock.ingest.build.log import EdgeLog, Piece
 from penstock.ingest.build.merge import PIECE, EdgeMerger, merged_type
@@ -37,13 +38,13 @@ from penstock.memory.ledger import Ledger
 from penstock.memory.spill import BOUNCE, Spill, check_space
 from penstock.observe.progress import progress
 from penstock.observe.stats import Stats
-from penstock.sorting.external import ExternalSorter
+from penstock.sorting.external import MAX_BUCKETS, ExternalSorter
 from penstock.sorting.partition import gather
 from penstock.store.columns import type_dtype
 from penstock.store.draft import Draft
 from penstock.store.encodings import choose_encoding
 from penstock.store.manifest import FORMAT, VERSION
-from penstock.store.writer import BATCH, StoreWriter
+from penstock.store.writer import BATCH, DirectionWriter, StoreWriter
 from penstock.version import VERSION as PENSTOCK
 
 SMALLEST_BUDGET = 24 << 20
@@ -84,10 +85,6 @@ def build(
         return report
 
 
-class Repeated(Exception):
-    """An edge came twice where none should."""
-
-
 class _Builder:
     def __init__(
         self,
@@ -110,6 +107,7 @@ class _Builder:
         if self.merging:
             self.types = {name: merged_type(kind, options.rule(name)) for name, kind in self.types.items()}
         self.dtypes = {name: type_dtype(kind) for name, kind in self.types.items()}
+        self._check_names()
         self.numberer: Numberer | None = None
         self.codes = Codes(0)
         self.out_degree = self.in_degree = self.seen = self.number = np.zeros(0, np.uint32)
@@ -119,41 +117,54 @@ class _Builder:
     def run(self) -> StoreWriter:
         """Everything but the commit."""
         limit = self.settings.memory_limit
-        smallest = SMALLEST_BUDGET + 4 * self.options.page_size
+        encoding = choose_encoding(self.options.encoding, 1)
+        smallest = SMALLEST_BUDGET + 2 * StoreWriter.memory(self.options.page_size, encoding, self.types.values())
         if limit < smallest:
             raise DoesNotFit("building a store", needed=smallest, limit=limit)
         self._estimate()
         use_threads(self.threads)
         stats = self.report.stats
-        with self.ledger.scope("build") as self.scope:
+        with self.ledger.scope("build") as self.scope, ExitStack() as self.logs:
             self.scope.reserve(limit // 16 + 4 * BOUNCE, "small arrays and bounce buffers")
             self.reading = self.scope.reserve(limit // 8, "chunks read")
             with stats.phase("read"):
                 pieces, count = self._read()
-                sample = RepeatSample(self.symmetric) if self.merging and not self.source.repeats else None
+                watch = self.merging and not self.source.repeats
+                sample = RepeatSample(self.symmetric, limit // 32) if watch else None
                 log = None if self.merging and sample is None else self._count(pieces, sample)
             if log is None or (sample is not None and sample.found()):
                 with stats.phase("merge"):
                     log = self._merge(pieces if log is None else log.pieces(), count, log)
-            try:
-                writer = self._ordered_arcs(log)
-            except Repeated:
+            writer = self._ordered_arcs(log)
+            if writer is None:
                 # The sample saw none of a few duplicates. Now they are merged, and the rest is done again.
                 with stats.phase("merge"):
                     log = self._merge(log.pieces(), log.count, log)
                 writer = self._ordered_arcs(log)
+            assert writer is not None
             log.delete()
             with stats.phase("vertices"):
                 self._write_vertices(writer)
         return writer
 
-    def _ordered_arcs(self, log: EdgeLog) -> StoreWriter:
+    def _ordered_arcs(self, log: EdgeLog) -> StoreWriter | None:
+        """Vertices numbered and arcs written; None: edges came twice where none should."""
         with self.report.stats.phase("order"):
             self._order()
         with self.report.stats.phase("arcs"):
             return self._write_arcs(log)
 
     # ---- before the work
+
+    def _check_names(self) -> None:
+        """A misspelt name must not cost an hour of reading, or be taken for no name at all."""
+        choose_encoding(self.options.encoding, 1)  # refuses a name it does not know
+        rules = () if isinstance(self.options.merge, str) else self.options.merge
+        for name in rules:
+            if name not in self.types:
+                raise UsageError(
+                    f"merge names column {name!r}, but the edges have {', '.join(self.types) or 'no columns'}"
+                )
 
     def _estimate(self) -> None:
         """Say that the disk is too small before an hour is spent finding out."""
@@ -164,8 +175,8 @@ class _Builder:
         copies = 2 if self.symmetric or self.options.incoming else 1
         if edges * record * 2 > self.settings.memory_limit:
             arcs_per_pass = 2 if self.symmetric else 1
-            self.spill.require(edges * record * (1 + arcs_per_pass), f"sorting about {edges} edges")
-        check_space(self.draft.path, edges * (record - 4) * copies, f"a store of about {edges} edges")
+            self.spill.require(edges * record * (1 + arcs_per_pass), f"sorting about {edges:,} edges")
+        check_space(self.draft.path, edges * (record - 4) * copies, f"a store of about {edges:,} edges")
 
     # ---- read
 
@@ -178,8 +189,7 @@ class _Builder:
             self.codes = Codes(known[1] + 1)
             self._vertex_arrays(self.source.estimated_edges)
             declared = self.source.vertices()
-            everything = declared is not None and declared.ids == range(known[1] + 1)
-            if everything:
+            if declared is not None and isinstance(declared.ids, range) and declared.ids == range(known[1] + 1):
                 self.seen = np.zeros(0, np.uint8)
             return self._direct(), self.source.estimated_edges
         self.numberer = Numberer(
@@ -190,6 +200,7 @@ class _Builder:
             strings=self.source.string_ids,
             name=self.source.name,
         )
+        self.logs.callback(self.numberer.delete)
         self.held = self.scope.reserve(limit // 4, "edges read")
         for chunk in self._chunks():
             self.numberer.add(chunk)
@@ -197,6 +208,7 @@ class _Builder:
         edges = self.numberer.log.count
         declared = self._declared()
         self.codes = self.numberer.finish(None if declared is None else declared.ids, edges)
+        self.scope.reserve(self.codes.nbytes, "ids")
         self._vertex_arrays(edges)
         return self.numberer.pieces(self.codes), edges
 
@@ -232,7 +244,10 @@ class _Builder:
         for chunk in self._chunks():
             found = bounds(chunk)
             if found[0] < 0 or found[1] > high:
-                raise InputError(f"an id outside the announced range 0 to {high}", path=self.source.name)
+                raise InputError(
+                    f"holds an id outside 0 to {high}, the range it announces: it is damaged or was changed meanwhile",
+                    path=self.source.name,
+                )
             yield np.asarray(chunk.source), np.asarray(chunk.target), dict(chunk.columns)
         self._done_reading()
 
@@ -261,7 +276,7 @@ class _Builder:
         memory = self._share(0.8)
         with self.ledger.scope("merge") as scope:
             scope.reserve(memory, "sorting edges")
-            merger = EdgeMerger(
+            with EdgeMerger(
                 self.spill,
                 self.dtypes,
                 {name: self.options.rule(name) for name in self.dtypes},
@@ -271,17 +286,20 @@ class _Builder:
                 memory=memory,
                 threads=self.threads,
                 expected=count,
-            )
-            self._fill(merger, pieces)
-            if before is not None:
-                before.delete()
-            self._forget_chunks()
-            log = self._new_log("merged", 0.6)
-            with progress("merging", total=merger.count, unit="edges", settings=self.settings) as bar:
-                for looked, (source, target, columns) in merger.edges():
-                    arcs.count_degrees(source, target, self.out_degree, self.in_degree, self.symmetric, self.threads)
-                    log.append(source, target, columns)
-                    bar.advance(looked)
+            ) as merger:
+                self._fill(merger, pieces)
+                return self._merged(merger, before)
+
+    def _merged(self, merger: EdgeMerger, before: EdgeLog | None) -> EdgeLog:
+        if before is not None:
+            before.delete()
+        self._forget_chunks()
+        log = self._new_log("merged", 0.6)
+        with progress("merging", total=merger.count, unit="edges", settings=self.settings) as bar:
+            for looked, (source, target, columns) in merger.edges():
+                arcs.count_degrees(source, target, self.out_degree, self.in_degree, self.symmetric, self.threads)
+                log.append(source, target, columns)
+                bar.advance(looked)
         return log
 
     def _fill(self, merger: EdgeMerger, pieces: Iterator[Piece]) -> None:
@@ -328,7 +346,9 @@ class _Builder:
     def _new_log(self, name: str, part: float) -> EdgeLog:
         memory = self._share(part)
         reservation = self.scope.reserve(memory, "edges")
-        return EdgeLog(self.spill, self.dtypes, memory=memory, name=name, reservation=reservation)
+        log = EdgeLog(self.spill, self.dtypes, memory=memory, name=name, reservation=reservation)
+        self.logs.callback(log.delete)
+        return log
 
     # ---- order
 
@@ -352,7 +372,7 @@ class _Builder:
 
     # ---- arcs
 
-    def _write_arcs(self, log: EdgeLog) -> StoreWriter:
+    def _write_arcs(self, log: EdgeLog) -> StoreWriter | None:
         self.report.edges = log.count
         encoding, batch = choose_encoding(self.options.encoding, max(self.vertices, 1)), BATCH
         room, kinds = self._share(0.25), self.types.values()
@@ -363,10 +383,12 @@ class _Builder:
         names = ["out"] if self.symmetric or not self.options.incoming else ["out", "in"]
         with progress("writing arcs", total=None, unit="arcs", settings=self.settings) as bar:
             for name in names:
-                self._write_direction(writer, name, log, bar, len(names))
+                if not self._write_direction(writer, name, log, bar, len(names)):
+                    return None
         return writer
 
-    def _write_direction(self, writer: StoreWriter, name: str, log: EdgeLog, bar: Any, directions: int) -> None:
+    def _write_direction(self, writer: StoreWriter, name: str, log: EdgeLog, bar: Any, directions: int) -> bool:
+        """Sort the arcs and write them; False: there are equal ones where there should be none."""
         backward = name == "in"
         bits = max(1, (self.active - 1).bit_length())
         with self.ledger.scope(name) as scope:
@@ -374,38 +396,50 @@ class _Builder:
             degrees = scope.zeros(self.active, by_code.dtype, "degrees in order")
             renumbered(by_code, self.number, degrees)
             scope.reserve(StoreWriter.memory(writer.batch, writer.encoding, self.types.values()), "pages being filled")
-            direction = writer.direction(name, degrees, self.types)
-            self.report.arcs = direction.arcs
-            bar.update(total=direction.arcs * directions)
-            memory = self._share(0.85)
-            scope.reserve(memory, "sorting arcs")
-            capacity = ExternalSorter.capacity_for(memory, self.dtypes)
-            splitters = arcs.arc_splitters(degrees, capacity * 9 // 10, bits) if direction.arcs > capacity else None
-            sorter = ExternalSorter(
-                self.spill,
-                memory=memory,
-                threads=self.threads,
-                payload=self.dtypes,
-                expected=direction.arcs,
-                splitters=splitters,
-                name=f"arcs-{name}",
-            )
-            for source, target, columns in log.pieces():
-                self._add_arcs(sorter, source, target, columns, bits, backward)
-            previous = None
-            for keys, payload in sorter.sorted():
-                for at in range(0, len(keys), PIECE):
-                    part = keys[at : at + PIECE]
-                    neighbours = np.empty(len(part), np.uint32)
-                    repeats = arcs.targets(part, bits, neighbours) + (previous == part[0])
-                    if repeats and self.unmerged:
-                        sorter.close()
-                        direction.abandon()
-                        raise Repeated
-                    previous = part[-1]
-                    direction.append(neighbours, {key: column[at : at + PIECE] for key, column in payload.items()})
-                    bar.advance(len(part))
-            direction.close()
+            with writer.direction(name, degrees, self.types) as direction:
+                scope.reserve(direction.records.nbytes, "page index")
+                self.report.arcs = direction.arcs
+                bar.update(total=direction.arcs * directions)
+                memory = self._share(0.85)
+                scope.reserve(memory, "sorting arcs")
+                with self._arc_sorter(name, degrees, direction.arcs, memory, bits) as sorter:
+                    for source, target, columns in log.pieces():
+                        self._add_arcs(sorter, source, target, columns, bits, backward)
+                    if not self._append_sorted(direction, sorter, bits, bar):
+                        return False
+                direction.close()
+        return True
+
+    def _arc_sorter(self, name: str, degrees: np.ndarray, count: int, memory: int, bits: int) -> ExternalSorter:
+        """A sorter whose buckets are cut by the degrees, which say better than any sample how arcs are spread."""
+        capacity = ExternalSorter.capacity_for(memory, self.dtypes)
+        splitters = None
+        if count > capacity:
+            # Where even the most buckets do not make them small enough, the sorter cuts them again.
+            splitters = arcs.arc_splitters(degrees, max(capacity * 9 // 10, 2 * count // MAX_BUCKETS), bits)
+        return ExternalSorter(
+            self.spill,
+            memory=memory,
+            threads=self.threads,
+            payload=self.dtypes,
+            expected=count,
+            splitters=splitters,
+            name=f"arcs-{name}",
+        )
+
+    def _append_sorted(self, direction: DirectionWriter, sorter: ExternalSorter, bits: int, bar: Any) -> bool:
+        previous = None
+        for keys, payload in sorter.sorted():
+            for at in range(0, len(keys), PIECE):
+                part = keys[at : at + PIECE]
+                neighbours = np.empty(len(part), np.uint32)
+                repeats = arcs.targets(part, bits, neighbours) + (previous == part[0])
+                if repeats and self.unmerged:
+                    return False
+                previous = part[-1]
+                direction.append(neighbours, {key: column[at : at + PIECE] for key, column in payload.items()})
+                bar.advance(len(part))
+        return True
 
     def _add_arcs(
         self,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 import numpy as np
 
@@ -77,6 +78,12 @@ class EdgeMerger:
         if pending is not None:
             yield 0, self._single(pending)
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self._sorter.close()
+
     def _merge(
         self, keys: np.ndarray, payload: Mapping[str, np.ndarray], pending: Row | None
     ) -> tuple[Iterator[Piece], Row | None]:
@@ -84,14 +91,14 @@ class EdgeMerger:
         if not len(keys):
             return iter(()), pending
         for name, values in payload.items():
-            arcs.merge_column(keys, values, self._rules[name])
+            _merge_column(name, keys, values, self._rules[name])
         count = int(arcs.unique_keys(keys))
         columns = {name: values[:count] for name, values in payload.items()}
         before: Row | None = None
         if pending is not None:
             if pending[0] == int(keys[0]):
                 for name, column in columns.items():
-                    column[0] = _combine(self._rules[name], pending[1][name], column[0])
+                    column[0] = _combine(name, self._rules[name], pending[1][name], column[0])
             else:
                 before = pending
         waits = int(keys[count - 1]), {name: column[-1] for name, column in columns.items()}
@@ -116,12 +123,25 @@ class EdgeMerger:
 
 def merged_type(kind: str, rule: str) -> str:
     """Sums are kept in the widest type of their kind, so that they do not overflow where the summands just fit."""
-    if rule != "sum":
+    if rule != "sum" or kind.startswith("duration"):
         return kind
     if kind.startswith(("timestamp", "date", "time")) or kind == "bool":
         raise InputError(f"a column of type {kind} cannot be summed", hint="merge='first', 'min' or 'max'")
     return "double" if kind in ("float", "double") else "uint64" if kind.startswith("uint") else "int64"
 
 
-def _combine(rule: int, a: Any, b: Any) -> Any:
-    return a if rule == arcs.FIRST else a + b if rule == arcs.SUM else min(a, b) if rule == arcs.MIN else max(a, b)
+def _combine(name: str, rule: int, a: np.generic, b: np.generic) -> Any:
+    """What `merge_column` makes of two values."""
+    pair = np.array([a, b])
+    _merge_column(name, np.zeros(2, np.uint64), pair, rule)
+    return pair[0]
+
+
+def _merge_column(name: str, keys: np.ndarray, values: np.ndarray, rule: int) -> None:
+    kind = values.dtype
+    low, high = (-np.inf, np.inf) if kind.kind == "f" else (np.iinfo(kind).min, np.iinfo(kind).max)
+    if arcs.merge_column(keys, values, rule, kind.type(low), kind.type(high)):
+        raise InputError(
+            f"the values of column {name} in equal edges add up to more than {kind} holds",
+            hint="make the column floating, or merge='first', 'min' or 'max'",
+        )

@@ -21,6 +21,8 @@ from penstock.memory.spill import Spill
 ABSENT = np.uint32(0xFFFFFFFF)
 MOST = 0xFFFFFFFE
 """Codes are 32 bits wide while a store is built; the store itself has room for 48."""
+PIECE = 1 << 20
+"""Edges translated at once: their ids are copied several times on the way."""
 VERTEX_BYTES = 24
 """Memory that building needs for each code: degrees both ways, the number, its inverse, and the sort between them."""
 
@@ -36,6 +38,8 @@ class Codes:
     def __init__(self, domain: int) -> None:
         self.domain = domain
         self.kind = "int64"
+        self.nbytes = 0
+        """Memory that the ids take."""
 
     def users(self, codes: np.ndarray) -> np.ndarray | pa.Array:
         """The ids of these codes."""
@@ -54,6 +58,7 @@ class DictionaryCodes(Codes):
     def __init__(self, values: np.ndarray | pa.Array) -> None:
         super().__init__(len(values))
         self.values = values
+        self.nbytes = values.nbytes
         self.kind = str(values.dtype) if isinstance(values, np.ndarray) else "string"
 
     def users(self, codes: np.ndarray) -> np.ndarray | pa.Array:
@@ -220,7 +225,7 @@ class Numberer:
                 if not left:
                     segment = next(segments)
                     left = segment.count
-                take = min(left, len(source) - at)
+                take = min(left, len(source) - at, PIECE)
                 part = slice(at, at + take)
                 yield segment, source[part], target[part], {name: values[part] for name, values in columns.items()}
                 at += take

@@ -67,6 +67,8 @@ class BuildOptions:
             value = getattr(self, name)
             if value is not None and value not in choices:
                 raise UsageError(f"{name} must be {' or '.join(choices)}, not {value!r}")
+        if not isinstance(self.merge, (str, Mapping)):
+            raise UsageError(f"merge must be {', '.join(RULES)}, or one of these for each column, not {self.merge!r}")
         for rule in (self.merge,) if isinstance(self.merge, str) else self.merge.values():
             if rule not in RULES:
                 raise UsageError(f"merge must be {', '.join(RULES)}, not {rule!r}")

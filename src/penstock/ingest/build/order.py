@@ -6,7 +6,7 @@ import numpy as np
 
 from penstock.memory.device import kernel
 
-COMMON = 1 << 20
+COMMON = 1 << 16
 """Degrees below this are counted; the few vertices above are sorted."""
 ABSENT = np.uint32(0xFFFFFFFF)
 
@@ -93,10 +93,10 @@ def number_vertices(
     giants = np.flatnonzero(degrees >= COMMON)
     giants = giants[np.argsort(-degrees[giants].astype(np.int64), kind="stable")]
     # Falling degree: the start of degree d is the number of vertices above it.
-    starts = len(giants) + np.cumsum(counts[::-1])[::-1] - counts
+    starts = np.cumsum(counts[::-1])[::-1] - counts + np.uint64(len(giants))
     vertices = len(giants) + int(counts.sum())
     active = vertices - int(counts[0])
-    _number_common(degrees, seen, starts.astype(np.uint64), number, COMMON)
+    _number_common(degrees, seen, starts, number, COMMON)
     number[giants] = np.arange(len(giants), dtype=np.uint32)
     if not keep_isolated:
         _drop_isolated(degrees, number)

@@ -6,7 +6,7 @@ import numpy as np
 
 from penstock.memory.device import kernel
 
-MOST = 1 << 20
+PIECE = 1 << 16
 RATE = 6
 """One edge in 2**6 at first; fewer when there are many."""
 
@@ -29,23 +29,28 @@ def _choose(source, target, symmetric, rate, out):
 class RepeatSample:
     """Collects the sampled edges. Few duplicates may slip through: the caller must notice them later."""
 
-    def __init__(self, symmetric: bool) -> None:
+    def __init__(self, symmetric: bool, memory: int) -> None:
         self._symmetric, self._rate = symmetric, RATE
+        self._most = max(1 << 14, min(1 << 20, memory // 32))  # keys, with two copies of them while they are thinned
         self._keys: list[np.ndarray] = []
         self._count = 0
+        self._found = False
 
     def add(self, source: np.ndarray, target: np.ndarray) -> None:
         """Look at edges."""
-        for at in range(0, len(source), MOST):
-            part = slice(at, at + MOST)
+        for at in range(0, 0 if self._found else len(source), PIECE):
+            part = slice(at, at + PIECE)
             out = np.empty(len(source[part]), np.uint64)
             count = _choose(source[part], target[part], self._symmetric, self._rate, out)
             self._keys.append(out[:count].copy())
             self._count += count
-            while self._count > MOST:
+            while self._count > self._most:
                 self._thin()
 
     def _thin(self) -> None:
+        if self.found():  # thinning never separates the copies of one edge
+            self._keys, self._count, self._found = [], 0, True
+            return
         self._rate += 1
         keys = np.concatenate(self._keys)
         hashed = (keys * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(64 - self._rate)
@@ -55,4 +60,4 @@ class RepeatSample:
     def found(self) -> bool:
         """Whether two of the sampled edges are the same."""
         keys = np.sort(np.concatenate([np.zeros(0, np.uint64), *self._keys]))
-        return bool((keys[1:] == keys[:-1]).any())
+        return self._found or bool((keys[1:] == keys[:-1]).any())

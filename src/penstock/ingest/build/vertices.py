@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from penstock.errors import InputError
+from penstock.errors import InputError, UsageError
 from penstock.ingest.build.numbering import ABSENT, Codes
 from penstock.ingest.build.order import invert
 from penstock.ingest.source import VertexTable, storage_dtype
@@ -63,6 +63,8 @@ class VertexFiles:
 
     def write_columns(self, table: VertexTable, fill: Mapping[str, Any]) -> None:
         """The user's columns; a vertex the table does not list takes the fill value."""
+        if not table.columns:
+            return
         codes = self.codes.of(table.ids)
         known = codes != ABSENT
         numbers = self.number[codes[known]]
@@ -76,7 +78,7 @@ class VertexFiles:
             if not listed.all():
                 if name not in fill:
                     raise self._unlisted(int(np.flatnonzero(~listed)[0]), name)
-                column[~listed] = fill[name]
+                column[~listed] = self._fill_value(name, table.types[name], fill[name])
             self.writer.vertex_column(name, str(table.types[name]), column)
             self.scope.release(column)
 
@@ -87,6 +89,18 @@ class VertexFiles:
         if dtype is None:
             raise InputError(f"vertex column {name} is {kind}, which has no fixed width", path=self.name)
         return dtype
+
+    def _fill_value(self, name: str, kind: pa.DataType, value: Any) -> Any:
+        """A fill value as it lies on disk: a bool is a byte, a time is a count."""
+        try:
+            given = pa.array([value], kind)
+        except (pa.ArrowException, TypeError, ValueError, OverflowError):
+            raise UsageError(f"vertex_fill[{name!r}] must be of type {kind}, which {value!r} is not") from None
+        if given.null_count:
+            raise UsageError(f"vertex_fill[{name!r}] must be of type {kind}, not {value!r}")
+        if pa.types.is_boolean(kind):
+            return np.uint8(given[0].as_py())
+        return np.frombuffer(given.buffers()[1], storage_dtype(kind), 1)[0]
 
     def _unlisted(self, number: int, column: str) -> InputError:
         user = pa.array(self.codes.users(self.code[number : number + 1]))[0].as_py()

@@ -133,8 +133,8 @@ def unreadable(path: Path, error: OSError) -> InputError:
 
 
 def brief(error: BaseException) -> str:
-    """The first line of a library's complaint, without its full stop."""
-    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+    """The first sentence of a library's complaint, without its full stop."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].split(". ")[0].rstrip(".")
 
 
 def _called(stream: Any) -> str:

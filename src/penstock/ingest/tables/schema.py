@@ -104,7 +104,9 @@ def fill_scalars(fill: Mapping[str, Any], columns: Mapping[str, pa.DataType], na
             there = ", ".join(map(repr, columns)) or "none"
             raise UsageError(f"{name}: fill names the column {column!r}, but the columns taken are {there}")
         try:
-            scalar = pa.scalar(value, columns[column])
+            # The command line has only words.
+            words = isinstance(value, str) and not pa.types.is_string(columns[column])
+            scalar = pa.scalar(value).cast(columns[column]) if words else pa.scalar(value, columns[column])
         except (pa.ArrowException, TypeError, ValueError, OverflowError):
             raise UsageError(f"{name}: fill value {value!r} is no {columns[column]}, the type of {column!r}") from None
         if not scalar.is_valid:

@@ -42,6 +42,9 @@ class LdbcSource(LineSource):
         path = Path(path)
         if strip_compression(path).suffix == ".properties":
             about = read_properties(path)
+            for key in ("edge-file", "vertex-file"):
+                if not (path.parent / about[key]).exists():
+                    raise InputError(f"names {about[key]} as its {key}, but there is no such file", path=path)
         else:
             stem = strip_compression(path).with_suffix("")
             about = {"vertex-file": str(_beside(stem, ".v", path)), "edge-file": str(_beside(stem, ".e", path))}

@@ -239,7 +239,7 @@ class MetisSource(EdgeSource):
         if state[_UPPER] != state[_LOWER] or sums[0] != sums[1]:
             what = " with one weight" if self.weighted else ""
             reason = f"some edge is not listed by both of its ends{what}"
-            hint = f"{state[_UPPER]} are listed by the smaller end, {state[_LOWER]} by the larger"
+            hint = f"listed by the smaller end: {state[_UPPER]}, by the larger: {state[_LOWER]}"
             raise InputError(reason, path=self.name, hint=hint)
         if edges != self.edges:
             raise InputError(f"declares {self.edges} edges but lists {edges}", path=self.name)

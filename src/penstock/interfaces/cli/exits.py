@@ -17,6 +17,7 @@ from types import FrameType
 from typing import Any
 
 from penstock.errors import PenstockError
+from penstock.interfaces.cli.wording import told
 
 BUG, INTERRUPTED = 70, 128 + signal.SIGINT
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -80,11 +81,12 @@ def _ended_by(number: int) -> int:
 def explain(error: BaseException) -> tuple[int, str]:
     """The exit code and the sentence for an error."""
     if isinstance(error, PenstockError):
-        return error.exit_code, str(error)
+        return error.exit_code, told(error)
     if hasattr(error, "format_message"):  # a usage error; its class belongs to click or to Typer's own copy of it
         context = getattr(error, "ctx", None)
         hint = f" (see `{context.command_path} --help`)" if context is not None else ""
-        return 2, " ".join(error.format_message().split()).rstrip(".") + hint
+        # A command without arguments says nothing: its help stands above.
+        return 2, (" ".join(error.format_message().split()).rstrip(".") or "nothing to do was named") + hint
     if isinstance(error, MemoryError):
         return 3, f"the system gives no more memory: {error or 'set memory_limit lower'}"
     if isinstance(error, OSError) and error.errno is not None:

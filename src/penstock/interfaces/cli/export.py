@@ -9,7 +9,7 @@ import typer
 
 from penstock.errors import UsageError
 from penstock.interfaces.cli.options import Limits, Overwrite, Store, limits, names, with_options
-from penstock.interfaces.cli.summary import tell
+from penstock.interfaces.cli.summary import number, tell
 
 
 @with_options(limits=limits)
@@ -64,8 +64,8 @@ def export(
 
             written, what = (
                 export_vertices(graph, output, overwrite=overwrite, **options),
-                f"{graph.vertices:,} vertices",
+                number(graph.vertices, "vertex", "vertices"),
             )
         else:
-            written, what = api.export(graph, output, overwrite=overwrite, **options), f"{graph.edges:,} edges"
+            written, what = api.export(graph, output, overwrite=overwrite, **options), number(graph.edges, "edge")
     tell(f"{written}: {what}, {format_size(written.stat().st_size)}", quiet=limits.quiet)

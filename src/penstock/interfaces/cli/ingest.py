@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from penstock.errors import InputError, UsageError
+from penstock.errors import InputError, TargetExists, UsageError
 from penstock.interfaces.cli.options import Limits, Target, assignments, build, limits, names, spill, with_options
 from penstock.interfaces.cli.summary import build_summary, tell
 
@@ -60,6 +60,10 @@ def reading(
     fill: Annotated[
         list[str] | None, _option("--fill", metavar="COL=VALUE", help="What stands in for missing values. Repeatable.")
     ] = None,
+    allow_empty: Annotated[
+        bool, _option("--allow-empty", help="Take input without edges for a graph without edges.")
+    ] = False,
+    allow_nan: Annotated[bool, _option("--allow-nan", help="Keep NaN in columns of Parquet and Arrow files.")] = False,
     comment: Annotated[
         list[str] | None,
         _option("--comment", metavar="MARK", help="Lines that begin so are skipped; #, % and // if not given."),
@@ -85,6 +89,8 @@ def reading(
         "ids": None if ids is None else str(ids),
         "types": assignments("--type", type) if type else None,
         "fill": assignments("--fill", fill) if fill else None,
+        "allow_empty": allow_empty or None,
+        "allow_nan": allow_nan or None,
         "comment": tuple(comment) if comment else None,
         "vertices": vertices,
         "vertex_fill": _numbers(assignments("--vertex-fill", vertex_fill)) if vertex_fill else None,
@@ -95,7 +101,7 @@ def reading(
 @with_options(reading=reading, build=build, limits=limits, spill=spill)
 def ingest(
     inputs: Annotated[
-        list[str], typer.Argument(metavar="INPUT...", help="Files, folders or patterns; - is an edge list on stdin.")
+        list[str], typer.Argument(metavar="INPUT", help="Files, folders or patterns; - is an edge list on stdin.")
     ],
     output: Target,
     reading: dict[str, Any],
@@ -110,6 +116,9 @@ def ingest(
     from penstock import api
 
     options = {**reading, **build, **limits.settings, **spill}
+    if "-" in inputs and not build["overwrite"] and output.exists():
+        # Others find out soon; stdin may be an hour of somebody's work, gone once it is read.
+        raise TargetExists(f"{output.absolute()} exists: choose another name or pass --overwrite (overwrite=True)")
     with _paths(inputs, output, reading.get("format"), limits, spill) as (paths, is_text):
         if is_text:
             options |= {end: _position(reading[end]) for end in ("source", "target") if end in reading}

@@ -60,6 +60,8 @@ def with_options(**groups: Callable[..., Any]) -> Callable[[Callable[..., None]]
 # ---- settings
 
 SETTINGS = "Settings"
+SPILL = "Spill files"
+"""A panel of its own: beside --no-progress the long name of the quota would be cut off at 80 columns."""
 
 
 @dataclass(frozen=True)
@@ -91,12 +93,10 @@ def limits(
 def spill(
     temp_directory: Annotated[
         Path | None,
-        _option(
-            "--temp-directory", panel=SETTINGS, metavar="DIR", help="Where spill files go, if not beside the target."
-        ),
+        _option("--temp-directory", panel=SPILL, metavar="DIR", help="Where spill files go, if not beside the target."),
     ] = None,
     max_temp_directory_size: Annotated[
-        str | None, _option("--max-temp-directory-size", panel=SETTINGS, metavar="SIZE", help="Quota for spill files.")
+        str | None, _option("--max-temp-directory-size", panel=SPILL, metavar="SIZE", help="Quota for spill files.")
     ] = None,
 ) -> dict[str, Any]:
     given = {"temp_directory": temp_directory, "max_temp_directory_size": max_temp_directory_size}

@@ -60,6 +60,8 @@ def pagerank(
         raise UsageError(f"{output} does not end in one of {', '.join(ENDINGS)}")
     if top and json_to == "-":
         raise UsageError("--top and --json - both want stdout: give one of them a file")
+    if output is not None and json_to not in (None, "-") and output.absolute() == Path(str(json_to)).absolute():
+        raise UsageError(f"-o and --json both write {output}: give them two names")
     for target in (output, json_to):
         if target is not None and target != "-":
             check_target(Path(target), overwrite)

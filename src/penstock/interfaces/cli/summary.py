@@ -21,11 +21,13 @@ def build_summary(report: BuildReport) -> list[str]:
     size = disk_bytes(report.path)
     # Of a graph smaller than one page the ratio says nothing.
     each = f" ({size / report.arcs:.1f} bytes per arc)" if report.arcs > 100_000 else ""
-    kept = f"{report.edges:,}" if report.edges == report.edges_read else f"{report.edges:,} of {report.edges_read:,}"
+    kept = number(report.edges_read, "edge")
+    if report.edges != report.edges_read:
+        kept = f"{report.edges:,} of {kept}"
     seconds = sum(report.stats.phases.values())
     spilled = int(report.stats.counters.get("spill_written", 0))
     return [
-        f"{report.path}: {report.vertices:,} vertices, {kept} edges, {report.arcs:,} arcs",
+        f"{report.path}: {number(report.vertices, 'vertex', 'vertices')}, {kept}, {number(report.arcs, 'arc')}",
         f"{format_size(size)}{each} in {format_seconds(seconds)}, "
         f"{format_rate(report.edges_read / max(seconds, 1e-9), 'edges')}; "
         f"peak memory {format_size(peak_rss())}, {'no spill' if not spilled else f'{format_size(spilled)} spilled'}",
@@ -40,13 +42,18 @@ def run_summary(stats: Mapping[str, Any]) -> str:
         return "nothing to do: the graph has no vertices"
     count, converged = stats["iterations"], stats["converged"]
     words = [
-        f"{count} iteration{'' if count == 1 else 's'}" + ("" if converged else ", not converged"),
+        number(count, "iteration") + ("" if converged else ", not converged"),
         format_seconds(sum(stats["iteration_seconds"])),
         format_rate(stats["arcs_per_second"], "arcs"),
         f"{format_rate(stats['bytes_per_second'], 'bytes')} from disk",
         f"peak memory {format_size(stats['peak_memory'])}",
     ]
     return ", ".join(words)
+
+
+def number(count: int, one: str, more: str | None = None) -> str:
+    """`1 vertex`, `2,000 vertices`."""
+    return f"{count:,} {one if count == 1 else more or one + 's'}"
 
 
 def disk_bytes(store: Path) -> int:
@@ -64,4 +71,4 @@ def tell(*lines: str, quiet: bool = False) -> None:
         print(*lines, sep="\n", file=sys.stderr, flush=True)
 
 
-__all__ = ["build_summary", "disk_bytes", "run_summary", "tell"]
+__all__ = ["build_summary", "disk_bytes", "number", "run_summary", "tell"]
