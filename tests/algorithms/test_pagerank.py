@@ -136,3 +136,12 @@ def test_empty(tmp_path: Path) -> None:
     graph = pk.ingest({"source": [], "target": []}, tmp_path / "g.pen", allow_empty=True)
     assert pk.pagerank(graph).to_dict() == {}
     assert Counter(pk.pagerank(graph).top(3).to_pydict()["rank"]) == Counter()
+
+
+def test_a_small_graph_takes_little_memory(tmp_path: Path) -> None:
+    """However much is allowed: no cache for pages that are not there."""
+    for factor in (0, 8):
+        graph = pk.generate("kron", tmp_path / f"{factor}.pen", scale=8, edge_factor=factor)
+        result = pk.pagerank(graph, memory_limit="4GB")
+        assert sum(result.to_dict().values()) == pytest.approx(1)
+        assert result.stats["ledger_peak"] < 100 << 20

@@ -496,3 +496,16 @@ def test_the_smallest_budget_is_enough_for_wide_columns(tmp_path: Path, choice: 
         tmp_path, ListSource(edges, columns=columns), memory_limit=refused.value.needed, page_size="1MiB", **choice
     )
     assert edges_of(graph) == oracle.kept_edges(edges, **choice)
+
+
+def test_a_rule_to_merge_by_means_merging(tmp_path: Path) -> None:
+    graph = make(tmp_path, ListSource([(1, 2, 3), (1, 2, 4)], columns={"w": pa.int64()}), merge="sum")
+    assert edges_of(graph) == Counter({(1, 2, 7): 1})
+
+
+def test_ldbc_edges_name_listed_vertices_only(tmp_path: Path) -> None:
+    (tmp_path / "g.v").write_text("1\n2\n")
+    (tmp_path / "g.e").write_text("1 2\n2 3\n")
+    with pytest.raises(InputError, match="names vertex 3"):
+        pk.ingest(tmp_path / "g.e", tmp_path / "g.pen")
+    assert not (tmp_path / "g.pen").exists()

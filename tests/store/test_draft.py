@@ -326,3 +326,9 @@ def test_a_file_that_cannot_be_closed_keeps_no_other_open(tmp_path: Path) -> Non
         draft._files.append(Full())  # type: ignore[arg-type]
     assert file.closed
     assert names(tmp_path) == set()
+
+
+def test_folders_made_for_a_draft_go_with_it(tmp_path: Path) -> None:
+    with Draft(tmp_path / "deep" / "er" / "x.pen"):
+        assert (tmp_path / "deep" / "er").is_dir()
+    assert list(tmp_path.iterdir()) == []

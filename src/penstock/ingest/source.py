@@ -55,6 +55,8 @@ class EdgeSource(ABC):
     """What `position` and `size` count, for the progress bar: `edges` or `bytes`."""
     position: int = 0
     size: int | None = None
+    closed: bool = False
+    """Whether edges may name declared vertices only."""
     repeats: bool = False
     """Whether edges are sure to come more than once; nobody knows otherwise."""
     id_bounds: tuple[int, int] | None = None

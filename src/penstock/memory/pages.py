@@ -50,8 +50,12 @@ class PageFeed:
             held.enter_context(ledger.reserve(settings.threads * direction.scratch_bytes, "decoded pages"))
             self._scratch = [direction.scratch() for _ in range(settings.threads)]
             smallest = PageStream.smallest(parts, settings.threads)
+            # The ring's share stays free; no more is taken than there are pages to keep, in frames not quite full.
             room = ledger.free - max(smallest, min(32 * parts[0].nbytes[:1].sum(), ledger.free // 4))
-            capacity = max(0, int(room) if cache is None else min(cache, int(room)))
+            everything = sum(int(part.nbytes.sum()) for part in parts) * 9 // 8 + 8 * max(smallest, 4 << 20)
+            capacity = max(0, min(int(room), everything, everything if cache is None else cache))
+            if not len(direction):
+                capacity = 0
             self.cache = held.enter_context(PageCache(capacity, ledger, policy)) if capacity else None
             verify = self._verify if settings.verify_checksums else None
             stream = PageStream(parts, ledger, workers=settings.threads, cache=self.cache, verify=verify)

@@ -40,6 +40,7 @@ class Draft:
         self._made: os.stat_result | None = None
         self._check_target()
         try:
+            self._parents = [folder for folder in self.target.parents if not folder.exists()]
             self.target.parent.mkdir(parents=True, exist_ok=True)
             self._lock = Lock(self.target)
         except OSError as error:
@@ -172,6 +173,10 @@ class Draft:
                     shutil.rmtree(self.path, ignore_errors=True)
         finally:
             self._lock.release()
+        if not self.committed:
+            with contextlib.suppress(OSError):  # folders made for the target go with it, unless others use them
+                for folder in self._parents:
+                    folder.rmdir()
 
     def __enter__(self) -> Self:
         return self

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +25,7 @@ import pyarrow as pa
 from penstock.config import Settings
 from penstock.errors import DoesNotFit, InputError, UsageError
 from penstock.ingest.build import arcs
+from penstock.ingest.build.adjacency import ArcSorter
 from penstock.ingest.build.log import EdgeLog, Piece
 from penstock.ingest.build.merge import PIECE, EdgeMerger, merged_type
 from penstock.ingest.build.numbering import ABSENT, MOST, VERTEX_BYTES, Codes, Numberer, bounds, roomy
@@ -36,15 +37,13 @@ from penstock.ingest.source import EdgeSource, VertexTable
 from penstock.memory.device import use_threads
 from penstock.memory.ledger import Ledger
 from penstock.memory.spill import BOUNCE, Spill, check_space
-from penstock.observe.progress import progress
+from penstock.observe.progress import Progress, progress
 from penstock.observe.stats import Stats
-from penstock.sorting.external import MAX_BUCKETS, ExternalSorter
-from penstock.sorting.partition import gather
 from penstock.store.columns import type_dtype
 from penstock.store.draft import Draft
 from penstock.store.encodings import choose_encoding
 from penstock.store.manifest import FORMAT, VERSION
-from penstock.store.writer import BATCH, DirectionWriter, StoreWriter
+from penstock.store.writer import BATCH, StoreWriter
 from penstock.version import VERSION as PENSTOCK
 
 SMALLEST_BUDGET = 24 << 20
@@ -358,6 +357,8 @@ class _Builder:
             total = self.scope.empty(self.codes.domain, np.uint64, "total degrees")
             np.add(self.out_degree, self.in_degree, out=total, casting="unsafe")
         declared = self._declared()
+        if declared is not None and self.source.closed:
+            self._refuse_undeclared(declared, total)
         if declared is not None and len(self.seen):
             codes = self.codes.of(declared.ids)
             self.seen[codes[codes != ABSENT]] = 1
@@ -369,6 +370,17 @@ class _Builder:
         if not self.symmetric:
             self.scope.release(total)
         self.report.vertices = self.vertices
+
+    def _refuse_undeclared(self, declared: VertexTable, degrees: np.ndarray) -> None:
+        known = np.zeros(self.codes.domain, bool)
+        codes = self.codes.of(declared.ids)
+        known[codes[codes != ABSENT]] = True
+        strangers = np.flatnonzero(~known & (degrees > 0))
+        if len(strangers):
+            user = pa.array(self.codes.users(strangers[:1].astype(np.uint32)))[0].as_py()
+            raise InputError(
+                f"an edge names vertex {user!r}, which the vertex file does not list", path=self.source.name
+            )
 
     # ---- arcs
 
@@ -387,12 +399,10 @@ class _Builder:
                     return None
         return writer
 
-    def _write_direction(self, writer: StoreWriter, name: str, log: EdgeLog, bar: Any, directions: int) -> bool:
+    def _write_direction(self, writer: StoreWriter, name: str, log: EdgeLog, bar: Progress, directions: int) -> bool:
         """Sort the arcs and write them; False: there are equal ones where there should be none."""
-        backward = name == "in"
-        bits = max(1, (self.active - 1).bit_length())
         with self.ledger.scope(name) as scope:
-            by_code = self.in_degree if backward else self.out_degree
+            by_code = self.in_degree if name == "in" else self.out_degree
             degrees = scope.zeros(self.active, by_code.dtype, "degrees in order")
             renumbered(by_code, self.number, degrees)
             scope.reserve(StoreWriter.memory(writer.batch, writer.encoding, self.types.values()), "pages being filled")
@@ -402,78 +412,23 @@ class _Builder:
                 bar.update(total=direction.arcs * directions)
                 memory = self._share(0.85)
                 scope.reserve(memory, "sorting arcs")
-                with self._arc_sorter(name, degrees, direction.arcs, memory, bits) as sorter:
-                    for source, target, columns in log.pieces():
-                        self._add_arcs(sorter, source, target, columns, bits, backward)
-                    if not self._append_sorted(direction, sorter, bits, bar):
+                arc_sorter = ArcSorter(
+                    self.spill,
+                    self.dtypes,
+                    self.number,
+                    degrees,
+                    backward=name == "in",
+                    symmetric=self.symmetric,
+                    memory=memory,
+                    threads=self.threads,
+                    name=f"arcs-{name}",
+                )
+                with arc_sorter.sorter:
+                    arc_sorter.add(log.pieces())
+                    if not arc_sorter.write(direction, bar, unique=self.unmerged):
                         return False
                 direction.close()
         return True
-
-    def _arc_sorter(self, name: str, degrees: np.ndarray, count: int, memory: int, bits: int) -> ExternalSorter:
-        """A sorter whose buckets are cut by the degrees, which say better than any sample how arcs are spread."""
-        capacity = ExternalSorter.capacity_for(memory, self.dtypes)
-        splitters = None
-        if count > capacity:
-            # Where even the most buckets do not make them small enough, the sorter cuts them again.
-            splitters = arcs.arc_splitters(degrees, max(capacity * 9 // 10, 2 * count // MAX_BUCKETS), bits)
-        return ExternalSorter(
-            self.spill,
-            memory=memory,
-            threads=self.threads,
-            payload=self.dtypes,
-            expected=count,
-            splitters=splitters,
-            name=f"arcs-{name}",
-        )
-
-    def _append_sorted(self, direction: DirectionWriter, sorter: ExternalSorter, bits: int, bar: Any) -> bool:
-        previous = None
-        for keys, payload in sorter.sorted():
-            for at in range(0, len(keys), PIECE):
-                part = keys[at : at + PIECE]
-                neighbours = np.empty(len(part), np.uint32)
-                repeats = arcs.targets(part, bits, neighbours) + (previous == part[0])
-                if repeats and self.unmerged:
-                    return False
-                previous = part[-1]
-                direction.append(neighbours, {key: column[at : at + PIECE] for key, column in payload.items()})
-                bar.advance(len(part))
-        return True
-
-    def _add_arcs(
-        self,
-        sorter: ExternalSorter,
-        source: np.ndarray,
-        target: np.ndarray,
-        columns: Mapping[str, np.ndarray],
-        bits: int,
-        backward: bool,
-    ) -> None:
-        each = 2 if self.symmetric else 1
-        at = 0
-        while at < len(source):
-            room, fields = sorter.room()
-            take = min(len(room) // each, len(source) - at, PIECE)
-            if take:
-                keys, direct = room, True
-            else:  # one place left for an edge of two arcs
-                keys, direct, take = np.empty(each, np.uint64), False, 1
-            part = slice(at, at + take)
-            edge = np.empty(take * each if columns else 0, np.uint32)
-            count = int(
-                arcs.arc_keys(
-                    source[part], target[part], self.number, bits, backward, self.symmetric, keys, edge, self.threads
-                )
-            )
-            values = {name: column[part] for name, column in columns.items()}
-            if direct:
-                for field_, name in zip(fields, self.dtypes, strict=True):
-                    gather(values[name], edge[:count], field_[:count])
-                sorter.advance(count)
-            else:
-                sorter.add(keys[:count], {name: column[edge[:count]] for name, column in values.items()})
-            at += take
 
     # ---- vertices
 

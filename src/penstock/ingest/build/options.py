@@ -58,6 +58,8 @@ class BuildOptions:
             given["page_size"] = parse_size(given["page_size"])
         if "stripes" in given:
             given["stripes"] = tuple(Path(folder) for folder in given["stripes"])
+        if "merge" in given:  # who says how to merge wants to
+            given.setdefault("duplicates", "merge")
         options = cls(**given)
         options._check()
         return options

@@ -31,6 +31,8 @@ _BOUNDS = "LDBC's ids, which are unsigned"
 class LdbcSource(LineSource):
     """A Graphalytics graph, by its `.properties`, `.e` or `.v` file."""
 
+    closed = True
+
     def __init__(
         self,
         path: str | Path,
