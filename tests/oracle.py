@@ -21,10 +21,10 @@ def kept_edges(
     undirected: bool = False,
     self_loops: str = "keep",
     duplicates: str | None = None,
-    merge: str = "first",
+    merge: str | None = None,
 ) -> Counter[Edge]:
     """The edges a store must hold, an undirected one with its smaller end first."""
-    duplicates = duplicates or ("merge" if undirected else "keep")
+    duplicates = duplicates or ("merge" if undirected or merge is not None else "keep")
     groups: dict[tuple[Any, Any], list[Sequence[Any]]] = defaultdict(list)
     for source, target, *values in edges:
         if self_loops == "drop" and source == target:
@@ -35,7 +35,7 @@ def kept_edges(
         groups[ends].append(values)
     if duplicates == "keep":
         return Counter((*ends, *values) for ends, rows in groups.items() for values in rows)
-    rule = "first" if duplicates == "drop" else merge
+    rule = "first" if duplicates == "drop" else merge or "first"
     combine = {"first": lambda v: v[0], "sum": sum, "min": min, "max": max}[rule]
     return Counter((*ends, *(combine(column) for column in zip(*rows, strict=True))) for ends, rows in groups.items())
 

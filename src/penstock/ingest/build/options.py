@@ -28,7 +28,7 @@ class BuildOptions:
     self_loops: str = "keep"
     """`keep` or `drop`."""
     duplicates: str | None = None
-    """`keep`, `drop` (the first one stays) or `merge`. None: merge in undirected graphs, keep in directed ones."""
+    """`keep`, `drop` (the first one stays) or `merge`. None: merge if a rule is given or the graph is undirected."""
     merge: str | Mapping[str, str] = "first"
     """How the columns of merged edges combine: `first`, `sum`, `min` or `max`, or one of these for each column."""
     order: str = "degree"

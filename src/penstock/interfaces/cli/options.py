@@ -134,7 +134,7 @@ def build(
             "--merge",
             panel=BUILD,
             metavar="RULE",
-            help="How columns of merged edges combine: first, sum, min or max; COLUMN=RULE for one column. Repeatable.",
+            help="Merge equal edges, columns by: first, sum, min or max; COLUMN=RULE for one column. Repeatable.",
         ),
     ] = None,
     order: Annotated[
