@@ -35,23 +35,29 @@ def _survey(keys, threads):
 
 
 @parallel_kernel()
-def _pass(keys, out, shift, mask, threads):
-    n = np.uint64(keys.size)
+def _starts(keys, shift, mask, threads):
+    """Where each thread's first key of each digit goes: digits in order, and inside a digit threads in order."""
+    n, t_count = np.uint64(keys.size), np.uint64(threads)
     buckets = mask + np.uint64(1)
-    t_count = np.uint64(threads)
-    counts = np.zeros((threads, np.int64(buckets) + 16), np.uint64)
+    starts = np.zeros((threads, np.int64(buckets) + 16), np.uint64)
     for t in prange(threads):
-        mine = counts[t]
+        mine = starts[t]
         for i in range(n * np.uint64(t) // t_count, n * np.uint64(t + 1) // t_count):
             mine[(keys[i] >> shift) & mask] += np.uint64(1)
     total = np.uint64(0)
     for b in range(buckets):
         for t in range(threads):
-            c = counts[t, b]
-            counts[t, b] = total
-            total += c
-    for t in prange(threads):
-        mine = counts[t]
+            count = starts[t, b]
+            starts[t, b] = total
+            total += count
+    return starts
+
+
+@parallel_kernel()
+def _place(keys, out, shift, mask, starts):
+    n, t_count = np.uint64(keys.size), np.uint64(starts.shape[0])
+    for t in prange(starts.shape[0]):
+        mine = starts[t]
         for i in range(n * np.uint64(t) // t_count, n * np.uint64(t + 1) // t_count):
             key = keys[i]
             b = (key >> shift) & mask
@@ -61,23 +67,10 @@ def _pass(keys, out, shift, mask, threads):
 
 
 @parallel_kernel()
-def _pass_pairs(keys, values, out, out_values, shift, mask, threads):
-    n = np.uint64(keys.size)
-    buckets = mask + np.uint64(1)
-    t_count = np.uint64(threads)
-    counts = np.zeros((threads, np.int64(buckets) + 16), np.uint64)
-    for t in prange(threads):
-        mine = counts[t]
-        for i in range(n * np.uint64(t) // t_count, n * np.uint64(t + 1) // t_count):
-            mine[(keys[i] >> shift) & mask] += np.uint64(1)
-    total = np.uint64(0)
-    for b in range(buckets):
-        for t in range(threads):
-            c = counts[t, b]
-            counts[t, b] = total
-            total += c
-    for t in prange(threads):
-        mine = counts[t]
+def _place_pairs(keys, values, out, out_values, shift, mask, starts):
+    n, t_count = np.uint64(keys.size), np.uint64(starts.shape[0])
+    for t in prange(starts.shape[0]):
+        mine = starts[t]
         for i in range(n * np.uint64(t) // t_count, n * np.uint64(t + 1) // t_count):
             key = keys[i]
             b = (key >> shift) & mask
@@ -111,7 +104,8 @@ def sort_keys(keys: np.ndarray, scratch: np.ndarray, threads: int) -> tuple[np.n
     varying, falls = _survey(keys, threads)
     if falls:
         for shift, bits in _digits(int(varying)):
-            _pass(keys, scratch, np.uint64(shift), np.uint64((1 << bits) - 1), threads)
+            digit = np.uint64(shift), np.uint64((1 << bits) - 1)
+            _place(keys, scratch, *digit, _starts(keys, *digit, threads))
             keys, scratch = scratch, keys
     return keys, scratch
 
@@ -124,7 +118,7 @@ def sort_pairs(
         varying, falls = _survey(keys, threads)
         if falls:
             for shift, bits in _digits(int(varying)):
-                mask = np.uint64((1 << bits) - 1)
-                _pass_pairs(keys, values, scratch, scratch_values, np.uint64(shift), mask, threads)
+                digit = np.uint64(shift), np.uint64((1 << bits) - 1)
+                _place_pairs(keys, values, scratch, scratch_values, *digit, _starts(keys, *digit, threads))
                 keys, scratch, values, scratch_values = scratch, keys, scratch_values, values
     return keys, values, scratch, scratch_values
