@@ -18,7 +18,7 @@ from graphs import make_graph
 from penstock import result as module
 from penstock.errors import DiskFull, TargetExists, UsageError
 from penstock.graph import Graph
-from penstock.result import Result
+from penstock.result import SELF, Result
 
 NAN = float("nan")
 
@@ -127,6 +127,121 @@ def test_top_refuses_nonsense(tmp_path: Path) -> None:
         result.top(by="x")
     with pytest.raises(UsageError, match="not -1"):
         result.top(-1)
+
+
+# ---- nulls, references, exceptions, subsets, types
+
+NONE = 2**32 - 1
+
+
+def traversal(graph: Graph, **more: Any) -> Result:
+    """Levels and parents of four active vertices, the last of them unreached, of isolated ones only where said."""
+    level, parent = np.array([0, 1, 1, NONE], np.uint32), np.array([0, 0, 0, NONE], np.uint32)
+    options: dict[str, Any] = {
+        "nulls": {"level": NONE, "parent": NONE},
+        "references": ["parent"],
+        "types": {"level": "int64"},
+        **more,
+    }
+    return Result(graph.store.ids, {"level": level, "parent": parent}, {"level": NONE, "parent": None}, {}, **options)
+
+
+@pytest.mark.parametrize("few", [256, 1])
+@pytest.mark.parametrize("ids", [(30, -5, 12, 7, 1, 99), ("é", "b", "B", "a", "z", "A"), (1 << 63, 5, 4, 3, 2, 1)])
+def test_nulls_and_references(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ids: Any, few: int) -> None:
+    monkeypatch.setattr(module, "_FEW", few)
+    graph = star(tmp_path, ids[:4], ids[4:])
+    users = graph.users().to_pylist()
+    result = traversal(graph)
+    expected = dict.fromkeys(users, (None, None)) | {
+        users[0]: (0, users[0]),
+        users[1]: (1, users[0]),
+        users[2]: (1, users[0]),
+    }
+    assert result.to_dict() == expected
+    assert result.schema.types == [graph.store.ids.arrow_type, pa.int64(), graph.store.ids.arrow_type]
+    assert result.table.schema == result.schema
+    best = result.top(4)
+    assert best.schema == result.schema
+    assert best["vertex"].to_pylist() == [users[1], users[2], users[0], users[3]]
+    assert best["level"].to_pylist() == [1, 1, 0, None]
+    assert best["parent"].to_pylist() == [users[0], users[0], users[0], None]
+
+
+def test_isolated_vertices_that_differ(tmp_path: Path) -> None:
+    graph = star(tmp_path, lonely=(1, 99, 50))
+    users = graph.users().to_pylist()
+    result = traversal(graph, exceptions={5: {"level": 0, "parent": 5}, 6: {"level": 7}})
+    found = result.to_dict()
+    assert [found[vertex] for vertex in users[4:]] == [(None, None), (0, users[5]), (7, None)]
+    assert result.top(2)["vertex"].to_pylist() == [users[6], users[1]]
+    assert result.top(7)["vertex"].to_pylist() == [users[k] for k in (6, 1, 2, 0, 5, 3, 4)]
+    own = traversal(graph, exceptions={4: {"level": 0, "parent": SELF}, 5: {"level": None}})
+    assert own.to_dict()[users[4]] == (0, users[4])
+    assert own.to_dict()[users[5]] == (None, None)
+
+
+def test_top_sees_an_exception_behind_many_alike(tmp_path: Path) -> None:
+    graph = make_graph(tmp_path, [0], [1], vertices=range(100))
+    options: dict[str, Any] = {"exceptions": {2: {"v": 0}, 90: {"v": 9}}}
+    result = Result(graph.store.ids, {"v": np.array([1, 2])}, {"v": 5}, {}, **options)
+    everything = [1, 2, 0, *[5] * 87, 9, *[5] * 9]
+    users = graph.users().to_pylist()
+    order = sorted(range(100), key=lambda number: (-everything[number], number))
+    for k in (1, 2, 3, 50, 98, 99, 100):
+        assert result.top(k)["vertex"].to_pylist() == [users[number] for number in order[:k]]
+
+
+def test_everyone_refers_to_itself(tmp_path: Path) -> None:
+    graph = star(tmp_path)
+    users = graph.users().to_pylist()
+    values = {"component": np.array([2, 2, 2, 2], np.uint32)}
+    result = Result(graph.store.ids, values, {"component": SELF}, {}, references=["component"])
+    assert result.to_dict() == dict.fromkeys(users[:4], users[2]) | {vertex: vertex for vertex in users[4:]}
+    with pytest.raises(UsageError, match=r"column 'component' holds vertices, of which none is the largest$"):
+        result.top()
+
+
+def test_top_of_references_names_what_to_choose(tmp_path: Path) -> None:
+    result = traversal(star(tmp_path))
+    with pytest.raises(UsageError, match=r"none is the largest: choose by='level'$"):
+        result.top(by="parent")
+
+
+@pytest.mark.parametrize("null", [NAN, math.inf, -1.0])
+def test_real_numbers_that_mean_null(tmp_path: Path, null: float) -> None:
+    graph = star(tmp_path)
+    users = graph.users().to_pylist()
+    result = Result(graph.store.ids, {"d": np.array([2.0, null, 0.5, 3.0])}, {"d": null}, {}, nulls={"d": null})
+    assert [result.to_dict()[vertex] for vertex in users] == [2.0, None, 0.5, 3.0, None, None]
+    assert result.top(4)["d"].to_pylist() == [3.0, 2.0, 0.5, None]
+
+
+@pytest.mark.parametrize("strings", [False, True])
+@pytest.mark.parametrize("few", [256, 1])
+def test_a_subset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few: int, strings: bool) -> None:
+    monkeypatch.setattr(module, "_FEW", few)
+    graph = star(tmp_path, ("é", "b", "B", "a"), ("z", "A")) if strings else star(tmp_path)
+    users = graph.users().to_pylist()
+    chosen = np.array([5, 0, 2, 1], np.uint32)
+    result = traversal(graph, subset=chosen, exceptions={5: {"level": 0, "parent": 5}})
+    rows = {users[0]: (0, users[0]), users[1]: (1, users[0]), users[2]: (1, users[0]), users[5]: (0, users[5])}
+    order = sorted(rows, key=lambda vertex: vertex.encode() if strings else vertex)
+    assert len(result) == 4
+    assert list(result.to_dict().items()) == [(vertex, rows[vertex]) for vertex in order]
+    assert [len(batch) for batch in result.batches(3)] == [3, 1]
+    assert result.top(3)["vertex"].to_pylist() == [users[1], users[2], users[0]]
+    assert "of 4 vertices" in repr(result)
+    assert traversal(graph, subset=np.zeros(0, np.uint64)).to_dict() == {}
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv", "tsv", "json", "arrow"])
+def test_nulls_in_files(tmp_path: Path, ending: str) -> None:
+    result = traversal(star(tmp_path))
+    frame = READERS[f"r.{ending}"](result.write(tmp_path / f"r.{ending}"))
+    expected = result.to_pandas()
+    for name in ("vertex", "level", "parent"):
+        assert frame[name].astype(float).tolist() == pytest.approx(expected[name].astype(float).tolist(), nan_ok=True)
 
 
 def test_no_vertices(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from penstock.config import Settings, settings
 from penstock.errors import UsageError
 
 if TYPE_CHECKING:
+    from penstock.engine.program import Program
     from penstock.graph import Graph
     from penstock.ingest.build.builder import BuildReport
     from penstock.result import Result
@@ -116,37 +117,27 @@ def _temporary(source: Any, options: dict[str, Any]) -> Graph:
     return graph
 
 
-ALGORITHMS = ("pagerank",)
+def run(algorithm: str | Program, graph: Graph | str | os.PathLike[str], **options: Any) -> Any:
+    """Run an algorithm by its name, or a program of your own.
 
-
-def run(algorithm: str, graph: Graph | str | os.PathLike[str], **options: Any) -> Result:
-    """Run an algorithm by its name."""
-    if algorithm not in ALGORITHMS:
-        raise UsageError(f"there is no algorithm {algorithm!r}; there is {', '.join(ALGORITHMS)}")
-    return pagerank(graph, **options)
-
-
-def pagerank(
-    graph: Graph | str | os.PathLike[str],
-    *,
-    damping: float = 0.85,
-    tol: float = 1e-6,
-    max_iter: int = 100,
-    dtype: str = "float64",
-    **options: Any,
-) -> Result:
-    """PageRank of every vertex, from disk, inside `memory_limit`.
-
-    >>> pagerank(g, memory_limit="4GB").top(10)   # doctest: +SKIP
+    >>> run("bfs", g, source=7, memory_limit="1GB").top(10)   # doctest: +SKIP
     """
-    from penstock.algorithms.pagerank import pagerank as algorithm
+    from penstock.algorithms import custom, registry
     from penstock.graph import Graph
 
     chosen, rest = _split(options)
-    if rest:
-        raise UsageError(f"pagerank has no option {next(iter(rest))!r}")
     handle = graph if isinstance(graph, Graph) else open_graph(graph)
-    return algorithm(handle, chosen, damping=damping, tol=tol, max_iter=max_iter, dtype=dtype)
+    if isinstance(algorithm, str):
+        return registry.run(algorithm, handle, chosen, rest)
+    return custom.run(algorithm, handle, chosen, rest)
+
+
+def pagerank(graph: Graph | str | os.PathLike[str], **options: Any) -> Result:
+    """PageRank of every vertex, inside `memory_limit`.
+
+    >>> pagerank(g, memory_limit="4GB").top(10)   # doctest: +SKIP
+    """
+    return run("pagerank", graph, **options)  # type: ignore[no-any-return]
 
 
 def check(graph: Graph | str | os.PathLike[str], **options: Any) -> Sequence[str]:

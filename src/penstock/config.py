@@ -106,6 +106,12 @@ class Settings:
     """Read pages past the kernel's page cache where the file system allows it."""
     verify_checksums: bool = True
     """Compare each page with its checksum as it is read."""
+    device: str = "auto"
+    """Who computes: `auto`, `cpu`, or `reference`, which is slow and obvious."""
+    tier: str = "auto"
+    """Where the arcs lie during a run: in `memory`, on `disk`, or as the budget allows (`auto`)."""
+    state_ranges: int | None = None
+    """Split the vertices' state into so many ranges at least, as for a budget that does not hold it. For tests."""
 
 
 def _count(value: Any) -> int:
@@ -134,6 +140,15 @@ def _flag(value: Any) -> bool:
     raise UsageError(f"{value!r} is neither true nor false")
 
 
+def _one_of(*choices: str) -> Callable[[Any], str]:
+    def parse(value: Any) -> str:
+        if value not in choices:
+            raise UsageError(f"{value!r} is none of {', '.join(choices)}")
+        return str(value)
+
+    return parse
+
+
 _PARSERS: dict[str, Callable[[Any], Any]] = {
     "memory_limit": parse_size,
     "threads": _count,
@@ -142,6 +157,9 @@ _PARSERS: dict[str, Callable[[Any], Any]] = {
     "progress": lambda value: value if callable(value) else _flag(value),
     "direct_io": _flag,
     "verify_checksums": _flag,
+    "device": _one_of("auto", "cpu", "reference"),
+    "tier": _one_of("auto", "memory", "disk"),
+    "state_ranges": _count,
 }
 _overrides: ContextVar[dict[str, Any] | None] = ContextVar("penstock_settings", default=None)
 

@@ -17,6 +17,10 @@ class UsageError(PenstockError, ValueError):
     """An argument that makes no sense."""
 
 
+class ProgramError(UsageError):
+    """A program whose functions cannot be compiled: which line of whose file, and why."""
+
+
 class InputError(PenstockError, ValueError):
     """Bad input data: where it stands, what is wrong, what to do."""
 

@@ -11,8 +11,11 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
+from penstock.config import settings
 from penstock.errors import StoreError, UsageError
 from penstock.memory.device import kernel
+from penstock.memory.ledger import Ledger, Scope
+from penstock.memory.topology import Resident
 from penstock.store.arrow import arrow_type, plain_array, typed_array
 from penstock.store.draft import remove_store
 from penstock.store.encodings import decode
@@ -30,6 +33,9 @@ class Graph:
         self._store: Store | None = store
         self._temporary = temporary
         self._users: pa.Array | None = None
+        self._held: Scope | None = None
+        self.loaded: dict[str, Resident] = {}
+        """What `load` put into memory, by direction."""
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Self:
@@ -234,10 +240,31 @@ class Graph:
             at += len(numbers)
         return rank
 
+    # ---- in memory
+
+    def load(self, *directions: str, columns: Sequence[str] = (), **limits: Any) -> Self:
+        """Put the arcs of these directions (all, if none is named) into memory, for all runs until the graph is closed
+        or `unload` is called."""
+        chosen = settings(**limits)
+        self.unload()
+        self._held = Ledger(chosen.memory_limit).scope("graph")
+        for name in directions or tuple(self.store.meta["directions"]):
+            direction = self.store.direction(name)
+            self.loaded[direction.name] = Resident(direction, _listed(columns), self._held, chosen)
+        return self
+
+    def unload(self) -> None:
+        """Let go of what `load` put into memory."""
+        self.loaded.clear()
+        if self._held is not None:
+            self._held.close()
+            self._held = None
+
     # ---- life
 
     def close(self) -> None:
         """Let go of the store; a temporary one is deleted."""
+        self.unload()
         if self._store is not None and self._temporary:
             remove_store(self._store.path)
         self._store = self._users = None

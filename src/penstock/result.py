@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import math
-import os
-from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Collection, Iterator, Mapping
+from enum import Enum
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from penstock.errors import UsageError
+from penstock.rows import Rows
 from penstock.store.arrow import plain_array
 from penstock.store.ids import Ids
-from penstock.store.whole import whole_file
 
 BATCH = 1 << 16
 _PIECE = 1 << 20
@@ -24,27 +21,62 @@ _FEW = 256
 """Rows whose string ids are read one by one rather than with all others."""
 
 
-class Result:
-    """Values for the active vertices, and one value that all isolated vertices share; None: they have none. Rows come
-    in order of ids."""
+class Marker(Enum):
+    """Values that stand for something of the vertex itself."""
+
+    SELF = "self"
+
+
+SELF = Marker.SELF
+"""The value that isolated vertices share in a column of references when each refers to itself."""
+
+
+class Result(Rows):
+    """Values by internal number for the first, active vertices, and one value that the isolated ones after them
+    share; None: they have none. Rows come in order of ids.
+
+    nulls       the value of a column that means null
+    references  the columns whose values are internal numbers; they are shown as the user's ids
+    exceptions  isolated vertices, by number, that differ from the others in some columns
+    subset      the numbers of the vertices that are rows; without it, all are
+    types       how columns are shown that are held in a narrower type
+    """
 
     def __init__(
-        self, ids: Ids, values: Mapping[str, np.ndarray], isolated: Mapping[str, Any], stats: Mapping[str, Any]
+        self,
+        ids: Ids,
+        values: Mapping[str, np.ndarray],
+        isolated: Mapping[str, Any],
+        stats: Mapping[str, Any],
+        *,
+        nulls: Mapping[str, Any] | None = None,
+        references: Collection[str] = (),
+        exceptions: Mapping[int, Mapping[str, Any]] | None = None,
+        subset: np.ndarray | None = None,
+        types: Mapping[str, str] | None = None,
     ) -> None:
         self._ids, self._values, self._isolated = ids, dict(values), dict(isolated)
+        self._nulls, self._references = dict(nulls or {}), frozenset(references)
+        self._exceptions = {int(number): dict(row) for number, row in (exceptions or {}).items()}
+        self._odd = np.array(sorted(self._exceptions), np.uint64)
+        self._subset = None if subset is None else np.unique(np.asarray(subset, np.uint64))
+        self._types = {name: np.dtype(kind) for name, kind in (types or {}).items()}
         self.stats = dict(stats)
 
     def __len__(self) -> int:
-        return self._ids.count
+        return self._ids.count if self._subset is None else len(self._subset)
 
     def __repr__(self) -> str:
         return f"<penstock.Result: {', '.join(self._values)} of {len(self)} vertices>"
 
     @property
     def schema(self) -> pa.Schema:
-        fields = [("vertex", self._ids.arrow_type)]
-        fields += [(name, pa.from_numpy_dtype(values.dtype)) for name, values in self._values.items()]
-        return pa.schema(fields)
+        return pa.schema([("vertex", self._ids.arrow_type), *((name, self._type(name)) for name in self._values)])
+
+    def _type(self, name: str) -> pa.DataType:
+        if name in self._references:
+            return self._ids.arrow_type
+        return pa.from_numpy_dtype(self._types.get(name, self._values[name].dtype))
 
     # ---- rows
 
@@ -55,41 +87,60 @@ class Result:
         return self._batches(size)
 
     def _batches(self, size: int) -> Iterator[pa.RecordBatch]:
-        users, schema = self._ids.all(), self.schema
+        users = self._ids.all() if self._subset is None or len(self._subset) > _FEW else None
+        chosen = None if self._subset is None else self._by_id(self._subset, users)
         for at in range(0, len(self), size):
-            numbers = self._ids.order.read(at, at + size)
-            arrays = [users.take(plain_array(numbers)), *(self._column(name, numbers) for name in self._values)]
-            yield pa.record_batch(arrays, schema=schema)
+            numbers = self._ids.order.read(at, at + size) if chosen is None else chosen[at : at + size]
+            yield self._rows(numbers, users)
 
-    def _column(self, name: str, numbers: np.ndarray) -> pa.Array:
+    def _by_id(self, numbers: np.ndarray, users: pa.Array | None) -> np.ndarray:
+        """The numbers in order of their ids."""
+        import pyarrow.compute as pc
+
+        return numbers[pc.sort_indices(self._users(numbers, users)).to_numpy()]
+
+    def _rows(self, numbers: np.ndarray, users: pa.Array | None) -> pa.RecordBatch:
+        columns = (self._column(name, numbers, users) for name in self._values)
+        return pa.record_batch([self._users(numbers, users), *columns], schema=self.schema)
+
+    def _column(self, name: str, numbers: np.ndarray, users: pa.Array | None) -> pa.Array:
+        values, valid = self._held(name, numbers)
+        if name in self._references:
+            return self._users(values, users, valid)
+        kind = self._types.get(name, values.dtype)
+        return plain_array(values.astype(kind, copy=False), None if valid.all() else valid)
+
+    def _held(self, name: str, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The values of these vertices as they are held, and which of them are not null. What is null holds 0."""
         values, shared = self._values[name], self._isolated[name]
-        result = np.zeros(len(numbers), values.dtype)
+        result, valid = np.zeros(len(numbers), values.dtype), np.ones(len(numbers), bool)
         active = numbers < len(values)
         result[active] = values[numbers[active]]
-        if shared is not None:
-            result[~active] = shared
-        return plain_array(result, active if shared is None else None)
+        if shared is None:
+            valid[~active] = False
+        else:
+            result[~active] = numbers[~active] if shared is SELF else shared
+        for at in np.flatnonzero(np.isin(numbers, self._odd)) if len(self._odd) else ():
+            value = self._exceptions[int(numbers[at])].get(name, shared)
+            valid[at] = value is not None
+            result[at] = 0 if value is None else numbers[at] if value is SELF else value
+        if name in self._nulls:
+            null = self._nulls[name]
+            valid &= ~np.isnan(result) if null != null else result != null  # noqa: PLR0124
+        result[~valid] = 0
+        return result, valid
 
-    @property
-    def table(self) -> pa.Table:
-        """Everything at once."""
-        return pa.Table.from_batches(self.batches(), self.schema)
-
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        reader = pa.RecordBatchReader.from_batches(self.schema, self.batches())
-        return reader.__arrow_c_stream__(requested_schema)
-
-    def to_pandas(self) -> Any:
-        """A pandas DataFrame."""
-        return self.table.to_pandas()
-
-    def to_polars(self) -> Any:
-        """A Polars DataFrame."""
-        try:
-            import polars
-        except ModuleNotFoundError:
-            raise UsageError("to_polars needs Polars: pip install polars") from None
-        return polars.from_arrow(self.table)
+    def _users(self, numbers: np.ndarray, users: pa.Array | None = None, valid: np.ndarray | None = None) -> pa.Array:
+        """The ids of these vertices; out of `users` if all ids are at hand."""
+        ids = self._ids
+        valid = None if valid is None or valid.all() else valid
+        if users is None and ids.kind != "string":
+            return plain_array(ids.values.at(numbers), valid)
+        if users is None and len(numbers) <= _FEW:
+            known = np.ones(len(numbers), bool) if valid is None else valid
+            found = [ids.of(int(number)) if some else None for number, some in zip(numbers, known, strict=True)]
+            return pa.array(found, ids.arrow_type)
+        return (ids.all() if users is None else users).take(plain_array(numbers, valid))
 
     def to_dict(self) -> dict[Any, Any]:
         """vertex -> value (or a tuple of values)."""
@@ -101,51 +152,45 @@ class Result:
 
     def top(self, k: int = 10, by: str | None = None) -> pa.Table:
         """The k vertices of the largest value; ties go to the smaller internal number, which has more arcs. NaN and
-        null come last."""
+        null come last, in this order."""
         name = by or next(iter(self._values))
         if name not in self._values:
             raise UsageError(f"the result has no column {name!r}; it has {', '.join(self._values)}")
+        if name in self._references:
+            others = [f"by={other!r}" for other in self._values if other not in self._references]
+            hint = f": choose {' or '.join(others)}" if others else ""
+            raise UsageError(f"column {name!r} holds vertices, of which none is the largest{hint}")
         if k < 0:
             raise UsageError(f"top takes a number of rows, not {k}")
-        values, shared = self._values[name], self._isolated[name]
         best = np.zeros(0, np.uint64)
-        for at in range(0, len(values), _PIECE):
-            piece = np.arange(at, min(at + _PIECE, len(values)), dtype=np.uint64)
+        for piece in self._pieces(k):
             numbers = np.concatenate([best, piece])
-            best = numbers[_largest(values[numbers], k)]
-        alone = np.arange(len(values), min(len(self), len(values) + k), dtype=np.uint64)
-        if len(alone) and shared is not None:
-            numbers = np.concatenate([best, alone])
-            held = np.concatenate([values[best], np.full(len(alone), shared, values.dtype)])
-            best = numbers[_largest(held, k)]
-        elif len(alone):
-            best = np.concatenate([best, alone])[:k]
-        return pa.table([self._users(best), *(self._column(name, best) for name in self._values)], schema=self.schema)
+            best = numbers[_largest(*self._held(name, numbers), k)]
+        return pa.Table.from_batches([self._rows(best, None)])
 
-    def _users(self, numbers: np.ndarray) -> pa.Array:
-        ids = self._ids
-        if ids.kind != "string":
-            return plain_array(ids.values.at(numbers))
-        if len(numbers) > _FEW:
-            return ids.all().take(plain_array(numbers))
-        return pa.array([ids.of(int(number)) for number in numbers], ids.arrow_type)
-
-    # ---- files
-
-    def write(self, path: str | os.PathLike[str], *, overwrite: bool = True) -> Path:
-        """Write .parquet, .csv, .tsv, .txt, .json (one object per line) or .arrow, by the ending; complete or not
-        at all."""
-        target = Path(path)
-        writer = _WRITERS.get(target.suffix.lower())
-        if writer is None:
-            raise UsageError(f"{target} does not end in one of {', '.join(_WRITERS)}")
-        with whole_file(target, overwrite=overwrite) as partial:
-            writer(partial, self)
-        return target
+    def _pieces(self, k: int) -> Iterator[np.ndarray]:
+        """The numbers of all vertices that may be among the k largest of something, ascending."""
+        if self._subset is not None:
+            yield from (self._subset[at : at + _PIECE] for at in range(0, len(self._subset), _PIECE))
+            return
+        active = max((len(values) for values in self._values.values()), default=0)
+        for at in range(0, active, _PIECE):
+            yield np.arange(at, min(at + _PIECE, active), dtype=np.uint64)
+        # All but the exceptions are alike: k of them are enough.
+        end = min(len(self), active + k + len(self._odd))
+        yield np.arange(active, max(active, end), dtype=np.uint64)
+        yield self._odd[self._odd >= end]
 
 
-def _largest(values: np.ndarray, k: int) -> np.ndarray:
-    """Positions of the k largest values, largest first; of equal ones the first. NaN is less than everything."""
+def _largest(values: np.ndarray, valid: np.ndarray, k: int) -> np.ndarray:
+    """Positions of the k largest values, largest first; of equal ones the first. NaN is less than every number, and
+    what is not valid comes after NaN."""
+    known = np.flatnonzero(valid)
+    chosen = known[_largest_known(values[known], k)]
+    return np.concatenate([chosen, np.flatnonzero(~valid)[: k - len(chosen)]])
+
+
+def _largest_known(values: np.ndarray, k: int) -> np.ndarray:
     # Negation overflows in integers and does not exist for bool; the complement turns the order of both around.
     falling = -values if values.dtype.kind == "f" else ~values
     if k < len(falling):
@@ -163,55 +208,4 @@ def _largest(values: np.ndarray, k: int) -> np.ndarray:
     return chosen[np.argsort(falling[chosen], kind="stable")]
 
 
-def _parquet(path: Path, result: Result) -> None:
-    import pyarrow.parquet as pq
-
-    with pq.ParquetWriter(path, result.schema) as writer:
-        for batch in result.batches(1 << 20):
-            writer.write_batch(batch)
-
-
-def _arrow(path: Path, result: Result) -> None:
-    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, result.schema) as writer:
-        for batch in result.batches():
-            writer.write_batch(batch)
-
-
-def _delimited(delimiter: str, header: bool) -> Callable[[Path, Result], None]:
-    def write(path: Path, result: Result) -> None:
-        from pyarrow import csv
-
-        options = csv.WriteOptions(include_header=header, delimiter=delimiter, quoting_style="needed")
-        with csv.CSVWriter(str(path), result.schema, write_options=options) as writer:
-            for batch in result.batches():
-                writer.write_batch(batch)
-
-    return write
-
-
-def _json(path: Path, result: Result) -> None:
-    names = result.schema.names
-    with path.open("w", encoding="utf-8") as file:
-        for batch in result.batches():
-            columns = [map(_finite, column.to_pylist()) for column in batch.columns]
-            file.writelines(
-                json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False) + "\n"
-                for row in zip(*columns, strict=True)
-            )
-
-
-def _finite(value: Any) -> Any:
-    """JSON knows neither NaN nor infinity: they become null and a string."""
-    if not isinstance(value, float) or math.isfinite(value):
-        return value
-    return None if math.isnan(value) else str(value)
-
-
-_WRITERS: dict[str, Callable[[Path, Result], None]] = {
-    ".parquet": _parquet,
-    ".csv": _delimited(",", True),
-    ".tsv": _delimited("\t", True),
-    ".txt": _delimited(" ", False),
-    ".json": _json,
-    ".arrow": _arrow,
-}
+__all__ = ["BATCH", "SELF", "Result"]

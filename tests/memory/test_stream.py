@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import errno
 import gc
 import itertools
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -21,6 +23,7 @@ from penstock.memory.cache import PageCache
 from penstock.memory.extents import batches, frame_bytes
 from penstock.memory.ledger import Ledger
 from penstock.memory.stream import Extents, PageStream, StripedFile
+from penstock.observe.events import Events, recording
 
 PAGE = 4096
 
@@ -395,3 +398,78 @@ def test_request_across_buffers_that_is_cut_short(
         assert file.read_across(0, 0, memory, [PAGE] * 3 + [50]) == 3 * PAGE + 50
         with pytest.raises(DamagedStore, match=f"is truncated: it ends at byte {3 * PAGE + 50}"):
             file.read_across(0, 0, memory, [PAGE] * 4)
+
+
+@pytest.mark.parametrize("capacity", [None, 100 * PAGE])
+def test_a_recorded_run_has_a_lane_for_each_thread(tmp_path: Path, capacity: int | None) -> None:
+    count = 300
+    ledger = Ledger(16 << 20)
+    with (
+        contextlib.ExitStack() as held,
+        StripedFile(write_pages(tmp_path, count, PAGE, 2)) as file,
+    ):
+        cache = None if capacity is None else held.enter_context(PageCache(capacity, ledger, "lru"))
+        stream = held.enter_context(
+            PageStream([Extents.pages(file, count, PAGE)], ledger, workers=2, readers=2, cache=cache)
+        )
+        for turn in range(3):
+            kept = cache.heartbeat()["items"] if cache is not None else 0
+            assert (kept > 0) == (turn > 0 and cache is not None)
+            with recording() as events:
+                stream.run(range(count), lambda worker, item, parts: time.sleep(1e-5))
+            stream.run(range(count), lambda *_: None)  # not recorded
+            slices = events.slices
+            assert set(events.lanes) <= {"reader 0", "reader 1", "worker 0", "worker 1"}
+            assert all(events.began <= each.begin <= each.end for each in slices)
+            reads = [each for each in slices if each.lane.startswith("reader")]
+            pages = [each for each in slices if each.name == "page"]
+            waits = [each for each in slices if each.name == "wait"]
+            assert {each.name for each in reads} <= {"read"}
+            assert all(each.lane.startswith("worker") for each in pages + waits)
+            assert len(reads) + len(pages) + len(waits) == len(slices)
+            assert sorted(each.args["item"] for each in pages) == list(range(count))
+            sources = collections.Counter(each.args["source"] for each in pages)
+            assert (sources["hit"], sources["read"]) == (kept, count - kept)
+            assert sum(each.args["bytes"] for each in reads) == (count - kept) * PAGE
+            for lane in events.lanes:  # one thing after another
+                for a, b in itertools.pairwise(each for each in slices if each.lane == lane):
+                    assert a.end <= b.begin
+
+
+def test_a_failed_run_is_recorded_up_to_its_end(tmp_path: Path) -> None:
+    with (
+        StripedFile(write_pages(tmp_path, 100, PAGE, 1)) as file,
+        PageStream([Extents.pages(file, 100, PAGE)], Ledger(1 << 20), workers=1) as stream,
+    ):
+
+        def fail(worker: int, item: int, parts: tuple[np.ndarray, ...]) -> None:
+            if item == 37:
+                raise ZeroDivisionError
+            seen.append(item)
+
+        seen: list[int] = []
+        with recording() as events, pytest.raises(ZeroDivisionError):
+            stream.run(range(100), fail)
+        assert [each.args["item"] for each in events.slices if each.name == "page"] == seen
+        kept = len(events.slices)
+        stream.run(range(100), lambda *_: None)
+        assert len(events.slices) == kept
+
+
+def test_what_is_not_recorded_calls_the_work_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("something was collected")
+
+    monkeypatch.setattr(Events, "__init__", refuse)
+    monkeypatch.setattr(Events, "record", refuse)
+    callers: set[str] = set()
+
+    def work(worker: int, item: int, parts: tuple[np.ndarray, ...]) -> None:
+        callers.add(sys._getframe(1).f_code.co_name)
+
+    with (
+        StripedFile(write_pages(tmp_path, 20, PAGE, 1)) as file,
+        PageStream([Extents.pages(file, 20, PAGE)], Ledger(1 << 20), workers=2) as stream,
+    ):
+        stream.run(range(20), work)
+    assert callers == {"consume"}

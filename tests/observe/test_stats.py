@@ -107,3 +107,29 @@ def test_a_package_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metadata, "version", missing)
     assert module._version("numba") is None
     assert machine()["numba"] is None
+
+
+def test_supersteps_keep_their_order_and_are_json() -> None:
+    stats = Stats()
+    assert "supersteps" not in stats.as_dict()
+    stats.iteration(seconds=0.5, direction="push", frontier=np.int64(1))
+    stats.iteration(seconds=0.25, direction="pull", frontier=np.int64(12))
+    assert stats.supersteps == [
+        {"superstep": 1, "seconds": 0.5, "direction": "push", "frontier": 1},
+        {"superstep": 2, "seconds": 0.25, "direction": "pull", "frontier": 12},
+    ]
+    again = json.loads(json.dumps(stats.as_dict()))
+    assert again["supersteps"] == stats.supersteps
+    assert "supersteps_left_out" not in again
+
+
+@pytest.mark.parametrize(("count", "left_out"), [(9_999, 0), (10_000, 0), (10_001, 1), (25_000, 15_000)])
+def test_of_many_supersteps_the_first_and_the_last_are_kept(count: int, left_out: int) -> None:
+    stats = Stats()
+    for k in range(1, count + 1):
+        stats.iteration(change=k)
+    told = stats.as_dict()
+    assert told.get("supersteps_left_out", 0) == left_out
+    numbers = [each["superstep"] for each in told["supersteps"]]
+    assert numbers == [each["change"] for each in told["supersteps"]]
+    assert numbers == [k for k in range(1, count + 1) if k <= 5000 or k > count - 5000]

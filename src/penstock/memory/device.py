@@ -10,9 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import numba
+from llvmlite import ir
 from numba import njit, prange, set_num_threads, types
 from numba.core import cgutils
-from numba.extending import intrinsic
+from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.errors import NumbaError
+from numba.extending import intrinsic, register_jitable
 
 # tbb survives concurrent use and has cheap regions; workqueue aborts when two threads meet in it. Its wheel puts the
 # library into the environment's lib folder, where the loader does not look.
@@ -31,6 +34,43 @@ def parallel_kernel(**flags: Any) -> Callable[[Any], Any]:
     return njit(nogil=True, cache=True, parallel=True, error_model="numpy", **flags)
 
 
+class _KeyedCache(FunctionCache):
+    """Numba's on-disk cache for a kernel made from a template and functions of a program.
+
+    Numba would tell programs apart by pickling what the template closes over: by name, so that an edited function
+    goes unseen, or in a way that differs between processes. Here a key made from the functions' code does it, and
+    each key has a file of its own, so that processes that compile different programs do not meet.
+    """
+
+    def __init__(self, function: Any, key: str) -> None:
+        super().__init__(function)
+        self._key = key
+        self._cache_file = IndexDataCacheFile(
+            cache_path=self._cache_path,
+            filename_base=f"{self._impl.filename_base}.{key[:24]}",
+            source_stamp=self._impl.locator.get_source_stamp(),
+        )
+
+    def _index_key(self, sig: Any, codegen: Any) -> Any:
+        return (sig, codegen.magic_tuple(), self._key)
+
+
+def template_kernel(function: Any, key: str, **flags: Any) -> Any:
+    """A serial kernel from a function that closes over a program's functions, cached under `key`."""
+    made = njit(nogil=True, error_model="numpy", **flags)(function)
+    made._cache = _KeyedCache(function, key)
+    return made
+
+
+def inlined(function: Any, **flags: Any) -> Any:
+    """A plain Python function that kernels may call: compiled into each of them, and still callable from Python."""
+    return register_jitable(error_model="numpy", **flags)(function)
+
+
+CompileError = NumbaError
+"""What is raised when a kernel does not compile."""
+
+
 def _pointer(context: Any, builder: Any, array_type: Any, array: Any, index: Any) -> Any:
     struct = context.make_array(array_type)(context, builder, array)
     return cgutils.get_item_pointer(context, builder, array_type, struct, [index], wraparound=False)
@@ -46,6 +86,70 @@ def atomic_add(typing_context: Any, array: Any, index: Any, value: Any) -> Any:
         return builder.atomic_rmw(op, pointer, args[2], "monotonic")
 
     return array.dtype(array, types.intp, array.dtype), codegen
+
+
+@intrinsic
+def atomic_or(typing_context: Any, array: Any, index: Any, value: Any) -> Any:
+    """`old = array[index]; array[index] |= value`, relaxed."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pointer = _pointer(context, builder, signature.args[0], args[0], args[1])
+        return builder.atomic_rmw("or", pointer, args[2], "monotonic")
+
+    return array.dtype(array, types.intp, array.dtype), codegen
+
+
+@intrinsic
+def atomic_swap(typing_context: Any, array: Any, index: Any, old: Any, new: Any) -> Any:
+    """Compare and swap, relaxed: whether `array[index]` was bitwise `old` and is `new` now. Numbers of 1 to 8 bytes."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pointer = _pointer(context, builder, signature.args[0], args[0], args[1])
+        kind = signature.args[0].dtype
+        before, after = args[2], args[3]
+        if isinstance(kind, types.Float):
+            word = ir.IntType(kind.bitwidth)
+            pointer = builder.bitcast(pointer, word.as_pointer())
+            before, after = builder.bitcast(before, word), builder.bitcast(after, word)
+        return builder.extract_value(builder.cmpxchg(pointer, before, after, "monotonic", "monotonic"), 1)
+
+    return types.boolean(array, types.intp, array.dtype, array.dtype), codegen
+
+
+@intrinsic
+def atomic_load(typing_context: Any, array: Any, index: Any) -> Any:
+    """`array[index]` as another thread last wrote it; a plain read may be moved out of a loop."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pointer = _pointer(context, builder, signature.args[0], args[0], args[1])
+        kind = signature.return_type
+        if isinstance(kind, types.Float):
+            word = ir.IntType(kind.bitwidth)
+            loaded = builder.load_atomic(builder.bitcast(pointer, word.as_pointer()), "monotonic", kind.bitwidth // 8)
+            return builder.bitcast(loaded, context.get_value_type(kind))
+        return builder.load_atomic(pointer, "monotonic", kind.bitwidth // 8)
+
+    return array.dtype(array, types.intp), codegen
+
+
+@intrinsic
+def lowest_bit(typing_context: Any, word: Any) -> Any:
+    """The number of the lowest bit that is set in a word that is not 0."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.uint64(types.uint64), codegen
+
+
+@intrinsic
+def count_bits(typing_context: Any, word: Any) -> Any:
+    """How many bits of a word are set."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.ctpop(args[0])
+
+    return types.uint64(types.uint64), codegen
 
 
 def use_threads(threads: int) -> None:
@@ -67,4 +171,19 @@ def threading_layer() -> str:
     return str(numba.threading_layer())
 
 
-__all__ = ["atomic_add", "kernel", "parallel_kernel", "prange", "threading_layer", "use_threads"]
+__all__ = [
+    "CompileError",
+    "atomic_add",
+    "atomic_load",
+    "atomic_or",
+    "atomic_swap",
+    "count_bits",
+    "inlined",
+    "kernel",
+    "lowest_bit",
+    "parallel_kernel",
+    "prange",
+    "template_kernel",
+    "threading_layer",
+    "use_threads",
+]

@@ -13,6 +13,7 @@ from penstock.config import Settings
 from penstock.memory.cache import PageCache, Policy
 from penstock.memory.ledger import Ledger
 from penstock.memory.stream import Extents, PageStream, StripedFile
+from penstock.observe.events import count
 from penstock.store.columns import ALIGN
 from penstock.store.encodings import Block, decode
 from penstock.store.reader import Direction
@@ -80,6 +81,8 @@ class PageFeed:
             work(worker, page, block, values)
 
         self._stream.run(pages, take)
+        if self.cache is not None:
+            count(f"bytes held/cache {direction.name}", self.cache.bytes)
 
     @property
     def stats(self) -> dict[str, Any]:

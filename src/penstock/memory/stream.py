@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import queue
 import threading
-import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -20,8 +19,10 @@ import numpy as np
 
 from penstock.memory.buffers import PAGE, Frames, align
 from penstock.memory.cache import Hit, PageCache
+from penstock.memory.crew import Crew, Task
 from penstock.memory.extents import Batch, Extents, StripedFile, batches, fill, frame_bytes
 from penstock.memory.ledger import Ledger, Reservation
+from penstock.observe.events import Events, current
 
 Parts = tuple[np.ndarray, ...]
 Work = Callable[[int, int, Parts], None]
@@ -62,6 +63,8 @@ class _Run:
         self.error: BaseException | None = None
         self.readers = self.reading = self.workers = self.active = 0
         self.finished = threading.Event()
+        # Looked up once, by the caller's thread: those of the stream outlive a run and know nothing of who records it.
+        self.events: Events | None = current()
 
     def next_batches(self, most: int) -> list[Batch]:
         """The next batch and those that continue it on disk."""
@@ -104,8 +107,9 @@ class _Run:
         if last:
             self.finished.set()
 
-    def read(self, stats: StreamStats) -> None:
+    def read(self, number: int, stats: StreamStats) -> None:
         held: list[int] = []
+        lane = f"reader {number}"
         while not self.stop:
             # Wait for one frame only, take others if they are free: readers waiting for several could block each other.
             while len(held) < self.across:
@@ -122,8 +126,12 @@ class _Run:
                     self.free.put(frame)
                 return
             start = perf_counter()
-            stats.bytes_read += fill(found, [self.frames[frame] for frame in held[: len(found)]])
-            stats.read_seconds += perf_counter() - start
+            nbytes = fill(found, [self.frames[frame] for frame in held[: len(found)]])
+            end = perf_counter()
+            stats.bytes_read += nbytes
+            stats.read_seconds += end - start
+            if self.events is not None:
+                self.events.record(lane, "read", start, end, bytes=nbytes)
             for batch, frame in zip(found, held, strict=False):
                 self.full.put((batch, frame))
             del held[: len(found)]
@@ -131,7 +139,10 @@ class _Run:
     def consume(
         self, number: int, work: Work, verify: Verify | None, cache: PageCache | None, stats: StreamStats
     ) -> None:
-        full, cached, frames = self.full, self.cached, self.frames
+        full, cached, frames, events = self.full, self.cached, self.frames, self.events
+        lane, work_on_hit = f"worker {number}", work
+        if events is not None:
+            work, work_on_hit = _timed(work, events, lane, "read"), _timed(work, events, lane, "hit")
         reading = True
         while not self.stop:
             ready: tuple[Batch, int] | None = None
@@ -144,7 +155,10 @@ class _Run:
                     if not cached:
                         start = perf_counter()
                         ready = full.get()
-                        stats.wait_seconds += perf_counter() - start
+                        end = perf_counter()
+                        stats.wait_seconds += end - start
+                        if events is not None:
+                            events.record(lane, "wait", start, end)
                         reading = ready is not None
             if ready is not None:
                 batch, frame = ready
@@ -173,7 +187,7 @@ class _Run:
                 parts = tuple(memory[begin:end] for begin, end in entry.spans[item])
                 if verify is not None and not entry.verified:
                     verify(item, parts)
-                work(number, item, parts)
+                work_on_hit(number, item, parts)
                 stats.items += 1
                 stats.hits += 1
             entry.verified = entry.verified or (verify is not None and len(hit.items) == len(entry.spans))
@@ -181,42 +195,15 @@ class _Run:
                 cache.done(hit)
 
 
-Task = Callable[[], None]
+def _timed(work: Work, events: Events, lane: str, source: str) -> Work:
+    """The same work, recorded item by item; work that nobody records is called as it is."""
 
+    def timed(number: int, item: int, parts: Parts) -> None:
+        begin = perf_counter()
+        work(number, item, parts)
+        events.record(lane, "page", begin, perf_counter(), item=item, source=source)
 
-def _serve(inbox: queue.SimpleQueue[Task | None]) -> None:
-    while (task := inbox.get()) is not None:
-        task()
-        task = None  # a waiting thread must not keep the last run's frames alive
-
-
-def _dismiss(inboxes: list[queue.SimpleQueue[Any]]) -> None:
-    for inbox in inboxes:
-        inbox.put(None)
-
-
-class _Crew:
-    """Threads that outlive a run: starting them anew would cost more than a pass over a small graph."""
-
-    def __init__(self, count: int, name: str) -> None:
-        self._inboxes: list[queue.SimpleQueue[Any]] = [queue.SimpleQueue() for _ in range(count)]
-        self._threads = [
-            threading.Thread(target=_serve, args=(inbox,), name=f"{name}-{k}", daemon=True)
-            for k, inbox in enumerate(self._inboxes)
-        ]
-        for thread in self._threads:
-            thread.start()
-        self._finalizer = weakref.finalize(self, _dismiss, self._inboxes)
-
-    def start(self, tasks: Sequence[Task], started: queue.SimpleQueue[Task]) -> None:
-        """Start all tasks or, when an interrupt comes first, none; the last one is put into `started` as well."""
-        # One C loop: no signal handler runs inside it.
-        deque(map(queue.SimpleQueue.put, [*self._inboxes, started], [*tasks, tasks[-1]]), maxlen=0)
-
-    def close(self) -> None:
-        self._finalizer()
-        for thread in self._threads:
-            thread.join()
+    return timed
 
 
 class PageStream:
@@ -265,7 +252,7 @@ class PageStream:
                 parts, frame_bytes=self.frame_bytes, ring=self.ring, largest=largest, smallest=smallest
             )
             self.ring, self.frame_bytes = len(self._ring), self._frames.frame_bytes
-        self._crew = _Crew(readers + workers, "penstock-stream")
+        self._crew = Crew(readers + workers, "penstock-stream")
 
     @staticmethod
     def _smallest_ring(workers: int) -> int:
@@ -305,7 +292,7 @@ class PageStream:
         run.readers = run.reading = self.readers
         run.workers = self.workers
         counts = [StreamStats() for _ in range(self.readers + self.workers)]
-        tasks = [_reader(run, counts[k]) for k in range(self.readers)]
+        tasks = [_reader(run, k, counts[k]) for k in range(self.readers)]
         tasks += [
             _worker(run, k, work, self._verify, self._cache, counts[self.readers + k]) for k in range(self.workers)
         ]
@@ -358,10 +345,10 @@ class PageStream:
         self.close()
 
 
-def _reader(run: _Run, stats: StreamStats) -> Task:
+def _reader(run: _Run, number: int, stats: StreamStats) -> Task:
     def task() -> None:
         try:
-            run.read(stats)
+            run.read(number, stats)
         except BaseException as error:
             run.fail(error)
         run.reader_done()

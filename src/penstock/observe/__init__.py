@@ -1,1 +1,1 @@
-"""What a run shows of itself: progress and statistics."""
+"""What a run shows of itself: progress, statistics, and a timeline."""

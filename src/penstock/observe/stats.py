@@ -7,12 +7,17 @@ import os
 import platform
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from penstock.config import available_memory, available_threads
+from penstock.observe.plain import plain
+
+SUPERSTEPS = 10_000
+"""How many are kept one by one: the first half and the last. A path of a billion vertices has a billion."""
 
 
 def peak_rss() -> int:
@@ -69,6 +74,9 @@ class Stats:
         """What was counted: bytes_read, arcs, iterations."""
         self.notes: dict[str, Any] = {}
         """What else is worth knowing: plan, residual, seed."""
+        self._first: list[dict[str, Any]] = []
+        self._last: deque[dict[str, Any]] = deque(maxlen=SUPERSTEPS // 2)
+        self._supersteps = 0
         self._began = time.perf_counter()
         self._date = datetime.now().astimezone()
         self._lock = threading.Lock()
@@ -88,12 +96,28 @@ class Stats:
     def add(self, name: str, n: float = 1) -> None:
         """Count `n` more of something."""
         with self._lock:
-            self.counters[name] = self.counters.get(name, 0) + _plain(n)
+            self.counters[name] = self.counters.get(name, 0) + plain(n)
 
     def note(self, **values: Any) -> None:
         """Keep values that are not counts; a later one replaces an earlier one."""
         with self._lock:
             self.notes |= values
+
+    def iteration(self, **figures: Any) -> None:
+        """Keep the figures of one more superstep: seconds, direction, frontier, pages, bytes_read, change."""
+        with self._lock:
+            self._supersteps += 1
+            kept = self._first if len(self._first) < SUPERSTEPS // 2 else self._last
+            kept.append({"superstep": self._supersteps, **{name: plain(value) for name, value in figures.items()}})
+
+    @property
+    def supersteps(self) -> list[dict[str, Any]]:
+        """The figures of each superstep, in order, with its number counted from 1."""
+        with self._lock:
+            return self._kept()
+
+    def _kept(self) -> list[dict[str, Any]]:
+        return [dict(each) for each in (*self._first, *self._last)]
 
     @property
     def seconds(self) -> float:
@@ -103,6 +127,8 @@ class Stats:
     def as_dict(self) -> dict[str, Any]:
         """Everything, ready for `json.dumps`."""
         with self._lock:
+            supersteps = self._kept()
+            left_out = self._supersteps - len(supersteps)
             return {
                 "penstock": _version("penstock"),
                 "date": self._date.isoformat(timespec="seconds"),
@@ -111,21 +137,10 @@ class Stats:
                 "counters": dict(self.counters),
                 "peak_memory": peak_rss(),
                 "machine": machine(),
-                **{name: _plain(value) for name, value in self.notes.items()},
+                **({"supersteps": supersteps} if supersteps else {}),
+                **({"supersteps_left_out": left_out} if left_out else {}),
+                **{name: plain(value) for name, value in self.notes.items()},
             }
-
-
-def _plain(value: Any) -> Any:
-    """The value in JSON's own types."""
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    if isinstance(value, dict):
-        return {str(name): _plain(item) for name, item in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [_plain(item) for item in value]
-    if hasattr(value, "tolist"):  # NumPy scalars and arrays
-        return value.tolist()
-    return str(value)
 
 
 __all__ = ["Stats", "machine", "peak_rss"]

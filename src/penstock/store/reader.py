@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.errors import DamagedStore, StoreError
+from penstock.errors import DamagedStore, StoreError, UsageError
 from penstock.store import encodings
 from penstock.store.blob import Blob, read_exactly
 from penstock.store.checksum import checksum
@@ -201,6 +201,13 @@ class Direction:
         data = _read(self.column_path(column, page % len(self.store.roots)), *self.column_extent(column, page)[1:])
         self.verify_column(column, page, data)
         return self.column_values(column, page, data)
+
+    def column_dtype(self, column: str) -> np.dtype:
+        """How a column's values are stored."""
+        if column not in self.columns:
+            have = ", ".join(self.columns) or "none"
+            raise UsageError(f"{self.store.path} has no edge column {column!r}; it has {have}")
+        return np.dtype(type_dtype(self.columns[column]))
 
     def column_values(self, column: str, page: int, data: np.ndarray) -> np.ndarray:
         """A column page as values."""

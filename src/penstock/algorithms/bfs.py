@@ -1,0 +1,73 @@
+"""Breadth-first search: how many arcs away each vertex is, and over which neighbour it was reached.
+
+Returns   level, an integer per vertex, and parent, a vertex; null where no source reaches. A source is its own parent.
+Needs     arcs in both directions to turn around; one is enough. Arcs are followed forwards.
+Defined   parent(v) is the vertex of the smallest internal number among the neighbours of the level before.
+Passes    each level reads the pages of its frontier (push) or of the vertices not yet reached (pull).
+Ref       Beamer et al. 2012; Graph500
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import numpy as np
+
+from penstock.algorithms.job import Job
+from penstock.engine.monoid import FIRST
+from penstock.engine.plan import number_dtype
+from penstock.engine.program import NUMBER, Combine, iterations
+from penstock.result import Result
+
+FAR = np.uint32(0xFFFFFFFF)
+"""The level of a vertex that was not reached."""
+
+
+def init(v, p):
+    if v.seed > 0:
+        return v.number, np.uint32(0), True
+    return v.number, FAR, False
+
+
+def wants(v, p):
+    return v.level == FAR
+
+
+def update(v, first, p):
+    return first, np.uint32(p.step + 1), True
+
+
+def program(number: np.dtype) -> Combine:
+    """A level per superstep; the message is who sends it."""
+    return Combine(
+        name="bfs",
+        state={"parent": number, "level": "uint32"},
+        reads=("seed", "number"),
+        init=init,
+        message=NUMBER,
+        combine=FIRST,
+        wants=wants,
+        update=update,
+        frontier=True,
+    )
+
+
+def bfs(
+    job: Job,
+    *,
+    source: Annotated[Any, "Where to start: an id, or several."],
+    max_depth: Annotated[int | None, "Go no further than so many arcs."] = None,
+) -> Result:
+    """Levels and parents of a breadth-first search."""
+    until = None if max_depth is None else iterations(max_depth)
+    outcome = job.engine.run(program(number_dtype(job.store)), seeds=job.seeds(source), until=until)
+    level, parent = outcome.state["level"], outcome.state["parent"]
+    parent[level == FAR] = np.iinfo(parent.dtype).max
+    return job.result(
+        outcome,
+        {"level": level, "parent": parent},
+        nulls={"level": FAR, "parent": np.iinfo(parent.dtype).max},
+        references=("parent",),
+        types={"level": "int64"},
+        levels=outcome.steps,
+    )

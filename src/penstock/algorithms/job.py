@@ -1,0 +1,96 @@
+"""What an algorithm is given: the graph, an engine on it, and ways to turn ids into seeds and vectors into a result."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from penstock.config import Settings
+from penstock.engine.engine import Engine, Outcome
+from penstock.engine.vectors import Slots
+from penstock.errors import UsageError
+from penstock.graph import Graph
+from penstock.observe.stats import Stats
+from penstock.result import SELF, Result
+
+
+class Job:
+    """One run of one algorithm."""
+
+    def __init__(self, graph: Graph, settings: Settings, name: str, options: Mapping[str, Any]) -> None:
+        self.graph, self.store, self.settings, self.name = graph, graph.store, settings, name
+        self.stats = Stats()
+        self.stats.note(algorithm=name, options=dict(options))
+        self.engine = Engine(graph.store, settings, self.stats, resident=graph.loaded)
+
+    def seeds(self, source: Any) -> list[int]:
+        """The internal numbers of one id or of several; each once."""
+        single = isinstance(source, str | bytes) or not isinstance(source, Collection | np.ndarray)
+        wanted = [source] if single else list(source)
+        if not wanted:
+            raise UsageError(f"{self.name} needs at least one source")
+        return list(dict.fromkeys(self.store.ids.number(vertex) for vertex in wanted))
+
+    def sample(self, count: int, seed: int) -> np.ndarray:
+        """So many different vertices, by internal number."""
+        n = self.store.vertices
+        if not 1 <= count <= n:
+            raise UsageError(f"samples must be from 1 to the number of vertices, {n}, not {count}")
+        return np.random.default_rng(seed).choice(n, count, replace=False)
+
+    def result(
+        self,
+        outcome: Outcome | Slots,
+        columns: Mapping[str, np.ndarray],
+        *,
+        nulls: Mapping[str, Any] | None = None,
+        references: Sequence[str] = (),
+        types: Mapping[str, str] | None = None,
+        **notes: Any,
+    ) -> Result:
+        """A result from vectors by slot."""
+        slots = outcome if isinstance(outcome, Slots) else outcome.slots
+        nulls = dict(nulls or {})
+
+        def value(name: str, slot: int) -> Any:
+            found = columns[name][slot]
+            if name in references and found == slot and slot >= slots.active:
+                return SELF  # the slot of an isolated vertex is not its number
+            return found
+
+        values = {name: vector[: slots.active] for name, vector in columns.items()}
+        isolated = {name: value(name, slots.body) for name in columns}
+        exceptions = {
+            number: {name: value(name, slot) for name in columns} for slot, number in enumerate(slots.alone, slots.active)
+        }
+        return Result(
+            self.store.ids, values, isolated, self.figures(**notes), nulls=nulls, references=references,
+            exceptions=exceptions, types=types,
+        )  # fmt: skip
+
+    def figures(self, **notes: Any) -> dict[str, Any]:
+        """The statistics of the run so far."""
+        engine, stats = self.engine, self.stats
+        read, hits = engine.read_counts()
+        stats.note(
+            bytes_read=read,
+            cache_hits=hits,
+            memory_limit=self.settings.memory_limit,
+            ledger_peak=engine.ledger.peak,
+            spilled=engine.vectors.spilled,
+            plans=[plan.as_dict() for plan in engine.plans[:8]],
+            **notes,
+        )
+        return stats.as_dict()
+
+    def close(self) -> None:
+        self.engine.close()
+
+
+def floats(dtype: str) -> str:
+    """The dtype of a result of real numbers, checked."""
+    if dtype not in ("float32", "float64"):
+        raise UsageError(f"dtype must be float32 or float64, not {dtype!r}")
+    return dtype

@@ -1,0 +1,1 @@
+"""How programs run: what an algorithm says, and who carries it out."""

@@ -1,0 +1,218 @@
+"""From a program's Python functions to kernels: named tuples around arrays, a key for the cache, errors that point at
+the user's line."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import inspect
+import re
+import types
+from collections import namedtuple
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from penstock.engine.program import GIVEN, SPECIAL, Program
+from penstock.errors import ProgramError
+from penstock.memory.device import CompileError, inlined, template_kernel
+from penstock.version import VERSION
+
+FAST = {"reassoc", "nsz", "contract", "arcp", "afn"}
+"""Sums may be reordered, but infinities and NaN keep their meaning: distances use them."""
+
+
+# ---- fingerprints
+
+
+def fingerprint(*things: Any) -> str:
+    """A key for what these values and functions do: it changes with a function's code, and with what that refers to,
+    and is the same in every process."""
+    digest = hashlib.sha256()
+    seen: set[int] = set()
+
+    def add(thing: Any) -> None:
+        if isinstance(thing, types.FunctionType):
+            if id(thing) in seen:
+                return
+            seen.add(id(thing))
+            digest.update(thing.__name__.encode())
+            code(thing.__code__)
+            for cell in thing.__closure__ or ():
+                add(cell.cell_contents)
+            add(thing.__defaults__)
+            for name in sorted(_names(thing.__code__)):
+                if name in thing.__globals__:
+                    digest.update(name.encode())
+                    add(thing.__globals__[name])
+        elif isinstance(thing, types.CodeType):
+            code(thing)
+        elif isinstance(thing, types.ModuleType | type):
+            digest.update(thing.__name__.encode())
+        elif isinstance(thing, tuple | list):
+            digest.update(b"(")
+            for item in thing:
+                add(item)
+            digest.update(b")")
+        elif isinstance(thing, dict):
+            add([(name, thing[name]) for name in sorted(thing)])
+        elif hasattr(thing, "__dataclass_fields__") and not isinstance(thing, type):
+            add([getattr(thing, name) for name in sorted(thing.__dataclass_fields__)])
+        elif isinstance(thing, np.ndarray):
+            digest.update(f"{thing.dtype}{thing.shape}".encode() + thing.tobytes())
+        elif callable(thing) and hasattr(thing, "py_func"):
+            add(thing.py_func)
+        elif isinstance(thing, str | bytes | int | float | complex | bool | type(None) | np.generic | np.dtype):
+            digest.update(f"{type(thing).__name__}:{thing!r}".encode())
+        else:
+            digest.update(f"{type(thing).__module__}.{type(thing).__qualname__}".encode())
+
+    def code(value: types.CodeType) -> None:
+        digest.update(value.co_code)
+        digest.update(" ".join(value.co_names).encode())
+        add([item for item in value.co_consts if not isinstance(item, str) or len(item) < 200])
+
+    digest.update(VERSION.encode())
+    add(things)
+    return digest.hexdigest()
+
+
+def _names(code: types.CodeType) -> set[str]:
+    found = set(code.co_names)
+    for item in code.co_consts:
+        if isinstance(item, types.CodeType):
+            found |= _names(item)
+    return found
+
+
+# ---- adapters: a handful of generated lines between arrays and named tuples
+
+
+def _made(name: str, source: str, **names: Any) -> Any:
+    space = dict(names)
+    exec(source, space)
+    return space[name]
+
+
+def _tuple_class(name: str, fields: Sequence[str]) -> Any:
+    return namedtuple(name, list(fields))  # noqa: PYI024  its fields are known only now
+
+
+def vertex_class(program: Program) -> Any:
+    """The named tuple a function sees as `v`."""
+    return _tuple_class("Vertex", [*program.state, *program.reads])
+
+
+def params_class(program: Program) -> Any:
+    """The named tuple a function sees as `p`."""
+    return _tuple_class("Params", [*program.params, *GIVEN])
+
+
+def edge_class(program: Program) -> Any:
+    """The named tuple a function sees as `e`."""
+    return _tuple_class("Edge", program.columns)
+
+
+def adapters(program: Program, *, flagged: bool) -> SimpleNamespace:
+    """`load`, `store`, `unpack`, `arc_values`, `awake` for this program. `flagged`: its functions return a flag after
+    the fields."""
+    lanes = getattr(program, "lanes", 1) > 1
+    at = "i, j" if lanes else "i"
+    fields, stored = list(program.state), program.stored_reads()
+    values = [f"s[{k}][{at}]" for k in range(len(fields))]
+    values += [
+        {"number": "n", "lane": "j"}.get(name) or f"r[{stored.index(name)}][i]" for name in program.reads
+    ]
+    load = f"def load(s, r, i, n, j):\n    return Vertex({', '.join(values)})\n"
+    single = len(fields) == 1 and not flagged
+    lines = [f"    s[{k}][{at}] = new{'' if single else f'[{k}]'}\n" for k in range(len(fields))]
+    store = "def store(s, i, j, new):\n" + "".join(lines)
+    names = [*program.params, *GIVEN]
+    unpack = f"def unpack(t):\n    return Params({', '.join(f't[{k}]' for k in range(len(names)))})\n"
+    columns = [f"c[{k}][a]" for k in range(len(program.columns))]
+    values_of = f"def arc_values(c, a):\n    return {f'Edge({chr(44).join(columns)})' if columns else '()'}\n"
+    awake = f"def awake(new):\n    return {f'new[{len(fields)}]' if flagged else 'True'}\n"
+    return SimpleNamespace(
+        load=inlined(_made("load", load, Vertex=vertex_class(program))),
+        store=inlined(_made("store", store)),
+        unpack=inlined(_made("unpack", unpack, Params=params_class(program))),
+        arc_values=inlined(_made("arc_values", values_of, Edge=edge_class(program))),
+        awake=inlined(_made("awake", awake)),
+    )
+
+
+@functools.cache
+def usable(function: Callable[..., Any]) -> Any:
+    """A user's function as kernels can call it."""
+    # Those of a program on the fly (tests, notebooks) are compiled like those of a module.
+    for name in _names(function.__code__):
+        inner = function.__globals__.get(name)
+        if isinstance(inner, types.FunctionType) and inner is not function:
+            usable(inner)
+    return inlined(function, fastmath=FAST)
+
+
+def make_kernel(template: Callable[..., Any], parts: SimpleNamespace, program: Program, *about: Any) -> Any:
+    """A kernel from a template and the functions in `parts`; what it is made of is its key."""
+    key = fingerprint(
+        template.__qualname__,
+        [(name, getattr(program, name)) for name in sorted(program.__dataclass_fields__) if name != "name"],
+        *about,
+    )
+    made = template_kernel(template(parts), key, fastmath=FAST)
+    return Guarded(made, program)
+
+
+class Guarded:
+    """A kernel that says where in a program's source it did not compile."""
+
+    __slots__ = ("kernel", "program")
+
+    def __init__(self, kernel: Any, program: Program) -> None:
+        self.kernel, self.program = kernel, program
+
+    def __call__(self, *args: Any) -> Any:
+        try:
+            return self.kernel(*args)
+        except CompileError as error:
+            raise explained(error, self.program) from error
+
+
+def explained(error: Exception, program: Program) -> ProgramError:
+    """The user's file and line, and the first sentence that says what is wrong there."""
+    functions = {
+        value.__code__.co_filename: value
+        for value in vars(program).values()
+        if isinstance(value, types.FunctionType)
+    }
+    text = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
+    places = [
+        (match[1], int(match[2]))
+        for match in re.finditer(r'File "([^"]+)", line (\d+)', text)
+        if match[1] in functions or any(file.endswith(match[1]) for file in functions)
+    ]
+    reasons = [
+        line.strip()
+        for line in text.splitlines()
+        if line.strip() and not line.startswith((" ", "During", "Failed in", "File", "<source"))
+    ]
+    reason = next((line for line in reasons if not line.endswith("pipeline (step: nopython frontend)")), "it is not valid")
+    if not places:
+        return ProgramError(f"program {program.name} does not compile: {reason}")
+    file, line = places[-1]
+    name = _function_at(program, file, line)
+    return ProgramError(f"{file}:{line}: {name} of program {program.name} does not compile: {reason}")
+
+
+def _function_at(program: Program, file: str, line: int) -> str:
+    for name, value in vars(program).items():
+        if isinstance(value, types.FunctionType) and value.__code__.co_filename.endswith(file):
+            lines, first = inspect.getsourcelines(value)
+            if first <= line < first + len(lines):
+                return name
+    return "a function"
+
+
+__all__ = ["FAST", "Guarded", "SPECIAL", "adapters", "edge_class", "fingerprint", "make_kernel", "params_class", "usable", "vertex_class"]

@@ -1,0 +1,1 @@
+"""The `cpu` executor: Numba kernels, in memory or from disk."""

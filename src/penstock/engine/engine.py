@@ -1,0 +1,203 @@
+"""The engine: takes programs, plans them, and has an executor run them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+
+from penstock.config import Settings
+from penstock.memory.team import Team
+from penstock.engine.plan import Plan, make_plan
+from penstock.engine.program import Program
+from penstock.memory.topology import Resident, Streamed
+from penstock.engine.vectors import Slots, Vectors
+from penstock.errors import UsageError
+from penstock.memory.cache import Policy
+from penstock.memory.ledger import Ledger, Scope
+from penstock.observe.stats import Stats
+from penstock.store.reader import Store
+
+Until = Callable[[int, float], bool]
+"""`until(supersteps done, change of the last)`: whether to stop."""
+
+
+@dataclass
+class Outcome:
+    """What a program left: its fields by slot, and how it went."""
+
+    state: dict[str, np.ndarray]
+    slots: Slots
+    steps: int
+    change: float
+    front: np.ndarray | None = None
+    """The bitmap of the vertices that are active still."""
+    totals: dict[str, Any] = field(default_factory=dict)
+
+
+class Engine:
+    """Runs programs on one store under one budget. Arcs in memory, and page caches, serve all programs of an engine."""
+
+    def __init__(
+        self,
+        store: Store,
+        settings: Settings,
+        stats: Stats | None = None,
+        *,
+        resident: Mapping[str, Resident] | None = None,
+        headroom: int = 0,
+    ) -> None:
+        self.store, self.settings, self.stats = store, settings, stats or Stats()
+        self.ledger = Ledger(settings.memory_limit)
+        self.team = Team(settings.threads)
+        beside = store.path.absolute().parent
+        self.vectors = Vectors(self.ledger, settings, beside if _writable(beside) else Path("/tmp"))
+        self.headroom = headroom
+        """Bytes per slot of vectors that the algorithm will make besides those of the program that runs."""
+        self.plans: list[Plan] = []
+        self._scope: Scope = self.ledger.scope("topology")
+        self._given = dict(resident or {})
+        if self._given:
+            # What the user loaded counts, too; if a run has no room for it, it does without.
+            held = sum(block.nbytes for block in self._given.values())
+            if settings.tier == "disk" or held > settings.memory_limit:
+                self._given = {}
+            else:
+                self._scope.reserve(held, "loaded graph")
+        self._resident: dict[tuple[str, tuple[str, ...]], Resident] = {}
+        self._streamed: dict[tuple[str, tuple[str, ...]], Streamed] = {}
+        self._policy: Policy = "resident"
+        self.bytes_read = 0
+        self.hits = 0
+
+    # ---- programs
+
+    def run(
+        self,
+        program: Program,
+        *,
+        params: Mapping[str, Any] | None = None,
+        seeds: Sequence[int] = (),
+        vectors: Mapping[str, np.ndarray] | None = None,
+        active: np.ndarray | None = None,
+        until: Until | None = None,
+        slots: Slots | None = None,
+    ) -> Outcome:
+        """Run a program to its end.
+
+        `vectors` are arrays by slot for fields (changed in place) or reads of these names; fields that are all given
+        are not initialised. `active` is the first frontier, for a program that is not initialised.
+        """
+        values = dict(program.params)
+        for name, value in (params or {}).items():
+            if name not in values:
+                raise UsageError(f"program {program.name} has no parameter {name!r}; it has {', '.join(values) or 'none'}")
+            kind = type(values[name])
+            values[name] = kind(value) if kind in (int, float, bool) else value
+        slots = slots or Slots(self.store, seeds)
+        plan = self.plan(program, slots.count)
+        self.plans.append(plan)
+        executor = self._executor(program)
+        return executor(self, program, plan, values, slots, dict(vectors or {}), active, until)
+
+    def plan(self, program: Program, slots: int | None = None) -> Plan:
+        """What running the program would take."""
+        count = Slots(self.store).count if slots is None else slots
+        names = {name for name, _ in self._resident} | set(self._given)
+        loaded = bool(names) and self.settings.tier != "disk" and not self.settings.state_ranges
+        return make_plan(
+            program, self.store, self.settings, count, held=self.headroom * count, resident=loaded and self._covers(program)
+        )
+
+    def _covers(self, program: Program) -> bool:
+        from penstock.engine.plan import sides_of
+
+        sides = sides_of(self.store, program.along)
+        names = {self.store.direction(name).name for name in sides.pull or sides.push}
+        return all(
+            any(name == n and set(program.columns) <= set(c) for n, c in self._resident)
+            or (name in self._given and set(program.columns) <= set(self._given[name].columns))
+            for name in names
+        )
+
+    def _executor(self, program: Program) -> Callable[..., Outcome]:
+        import importlib
+
+        folder = "reference" if self.settings.device == "reference" else "cpu"
+        return importlib.import_module(f"penstock.engine.{folder}.{program.form}").run  # type: ignore[no-any-return]
+
+    # ---- arcs
+
+    def resident(self, name: str, columns: Sequence[str]) -> Resident:
+        """A direction's arcs in memory."""
+        direction = self.store.direction(name)
+        given = self._given.get(direction.name)
+        if given is not None and set(columns) <= set(given.columns):
+            return given if tuple(columns) == given.columns else given.with_columns(columns)
+        key = (direction.name, tuple(columns))
+        for (held, names), block in self._resident.items():
+            if held == direction.name and set(columns) <= set(names):
+                return block if names == tuple(columns) else block.with_columns(columns)
+        with self.stats.phase("load"):
+            self._resident[key] = Resident(direction, columns, self._scope, self.settings)
+        self.bytes_read += self._resident[key].bytes_read
+        return self._resident[key]
+
+    def streamed(self, names: Sequence[str], columns: Sequence[str], policy: Policy) -> dict[str, Streamed]:
+        """Directions' pages from disk, with caches that share what the budget has left."""
+        wanted = {(self.store.direction(name).name, tuple(columns)) for name in names}
+        if not wanted <= set(self._streamed) or policy != self._policy:
+            self._close_streams()
+            self._policy = policy
+            for left, key in zip(range(len(wanted), 0, -1), sorted(wanted), strict=True):
+                later = sum(
+                    _least(self.store, name, columns, self.settings.threads) for name, _ in sorted(wanted)[len(wanted) - left + 1 :]
+                )
+                room = max(0, self.ledger.free - later) // left
+                self._streamed[key] = Streamed(
+                    self.store.direction(key[0]), columns, self.ledger, self.settings, policy,
+                    cache=max(0, room - room // 4) if left > 1 else None,
+                )  # fmt: skip
+        return {name: self._streamed[self.store.direction(name).name, tuple(columns)] for name in names}
+
+    def read_counts(self) -> tuple[int, int]:
+        """(bytes read, pages found in caches) so far."""
+        stats = [side.feed.stats for side in self._streamed.values()]
+        return self.bytes_read + sum(s["bytes_read"] for s in stats), self.hits + sum(s["hits"] for s in stats)
+
+    def _close_streams(self) -> None:
+        self.bytes_read, self.hits = self.read_counts()
+        for side in self._streamed.values():
+            side.close()
+        self._streamed.clear()
+
+    def close(self) -> None:
+        self._close_streams()
+        self._resident.clear()
+        self._scope.close()
+        self.vectors.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
+
+
+def _least(store: Store, name: str, columns: Sequence[str], threads: int) -> int:
+    from penstock.engine.plan import stream_bytes
+
+    return stream_bytes(store.direction(name), columns, threads)
+
+
+def _writable(folder: Path) -> bool:
+    import os
+
+    return os.access(folder, os.W_OK)
+
+
+__all__ = ["Engine", "Outcome", "Until"]

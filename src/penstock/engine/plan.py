@@ -1,0 +1,174 @@
+"""The plan: where the arcs lie, which way they are followed, in how many ranges the state is held; made before
+anything is allocated, so that what cannot fit is said at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from penstock.config import Settings
+from penstock.engine.program import Combine, Program, Row, Sweep
+from penstock.memory.topology import Resident
+from penstock.errors import DoesNotFit, UsageError
+from penstock.memory.extents import frame_bytes
+from penstock.memory.stream import PageStream
+from penstock.store.reader import Direction, Store
+
+SLACK = 1 << 20
+"""Counters, cuts, part totals: what is too small to count one by one."""
+_FAR = 1 << 16
+"""The fewest vertices worth a range."""
+
+
+@dataclass(frozen=True)
+class Sides:
+    """The stored directions a program can use: those it pulls along and those it pushes along."""
+
+    pull: tuple[str, ...]
+    push: tuple[str, ...]
+
+
+def sides_of(store: Store, along: str) -> Sides:
+    """Messages along the out-arcs arrive over the in-arcs. What is not stored cannot be used."""
+    if not store.directed:
+        return Sides(("out",), ("out",))
+    against = {"out": "in", "in": "out"}
+    ways = ("out", "in") if along == "both" else (along,)
+    pull, push = tuple(against[way] for way in ways), ways
+    stored = [names if all(store.has_direction(name) for name in names) else () for names in (pull, push)]
+    return Sides(*stored)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run of one program will do."""
+
+    program: str
+    form: str
+    tier: str
+    sides: tuple[str, ...]
+    ranges: int
+    """How many ranges the state is split into; each pass reads the arcs so many times."""
+    state_bytes: int
+    """All vectors of the run."""
+    window_bytes: int
+    """The part of them that is in memory at a time."""
+    topology_bytes: int
+    """The arcs in memory, or their pages on disk."""
+    fixed_bytes: int
+    """Page index, ring, bitmaps."""
+    cache_bytes: int
+    smallest: int
+    """The least budget that would do, from disk."""
+    memory_limit: int
+    why: tuple[str, ...] = field(default=())
+
+    def as_dict(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__dataclass_fields__} | {"why": list(self.why)}
+
+
+def vector_bytes(program: Program, store: Store, number: np.dtype) -> tuple[int, int]:
+    """Bytes per vertex: (addressed by a page's own vertices, addressed from the other end)."""
+    lanes = getattr(program, "lanes", 1)
+    near = sum(kind.itemsize for kind in program.fields().values()) * lanes
+    near += sum(read_dtype(store, name).itemsize for name in program.stored_reads())
+    far = 0
+    if isinstance(program, Combine):
+        near += program.contribution_dtype(number).itemsize * lanes
+        far = 0 if program.numbered else np.dtype(program.message).itemsize * lanes
+    elif isinstance(program, Row):
+        far = np.dtype(program.message).itemsize
+    return near, far
+
+
+def read_dtype(store: Store, name: str) -> np.dtype:
+    """How a vertex column that a program reads is held."""
+    if name == "seed":
+        return np.dtype(np.uint32)
+    return np.dtype(store.vertex_column(name).dtype)
+
+
+def number_dtype(store: Store) -> np.dtype:
+    """What vertex numbers are in neighbour arrays."""
+    return np.dtype(np.uint32 if store.vertices <= 1 << 32 else np.uint64)
+
+
+def stream_bytes(direction: Direction, columns: Sequence[str], threads: int) -> int:
+    """The least that streaming a direction takes: its index, a short ring, room to decode."""
+    widest = direction.store.page_size
+    for name in columns:
+        sizes = direction.column_records[name]["bytes"]
+        widest += -(-int(sizes.max(initial=0)) // 4096) * 4096
+    index = direction.records.nbytes + sum(direction.column_records[name].nbytes for name in columns)
+    return index + PageStream._smallest_ring(threads) * widest + threads * direction.scratch_bytes
+
+
+def make_plan(
+    program: Program, store: Store, settings: Settings, slots: int, *, held: int = 0, resident: bool = False
+) -> Plan:
+    """`held`: bytes of vectors that are already there or will be. `resident`: the arcs are in memory already."""
+    sides = sides_of(store, program.along)
+    usable = sides.pull or sides.push
+    if not usable:
+        raise UsageError(f"{store.path} stores no incoming arcs, which {program.name} needs: build it with them")
+    # A traversal changes its direction, where it can; all others pull.
+    traverses = isinstance(program, Combine) and program.frontier and program.lanes == 1
+    names = tuple(dict.fromkeys(sides.pull + sides.push)) if traverses else usable
+    directions = [store.direction(name) for name in dict.fromkeys(names)]
+    near, far = vector_bytes(program, store, number_dtype(store))
+    bitmaps = 4 * ((slots + 63) // 64 * 8) if isinstance(program, Combine) else 0
+    state = slots * (near + far)
+    if isinstance(program, Row):
+        state += settings.threads * 2 * 8 * _largest_row(store, names)
+    stream = sum(stream_bytes(direction, program.columns, settings.threads) for direction in directions)
+    in_memory = sum(Resident.needed(direction, program.columns) for direction in directions)
+    pages = sum(len(direction) * store.page_size for direction in directions)
+    for direction in directions:
+        pages += sum(int(direction.column_records[name]["bytes"].sum()) for name in program.columns)
+    limit = settings.memory_limit
+    free = limit - held - SLACK
+    why: list[str] = []
+    loading = max((stream_bytes(direction, program.columns, settings.threads) for direction in directions), default=0)
+    fits = resident or state + bitmaps + in_memory + loading + store.page_size * 8 <= free
+    widest = max((int(d.records["vertices"].max(initial=1)) for d in directions), default=1)
+    most = max(1, min(slots // max(1, min(widest, slots)), slots // min(_FAR, slots) if slots else 1))
+    split = not isinstance(program, Sweep)
+    least = stream + bitmaps + (-(-state // most) if split else state) + held + SLACK
+    forced = settings.state_ranges if split else None
+    tier = settings.tier
+    if tier == "auto":
+        tier = "memory" if fits and not forced else "disk"
+        why.append(
+            "state and arcs fit into the budget" if tier == "memory" else "state and arcs together exceed the budget"
+        )
+    elif tier == "memory" and not fits:
+        raise DoesNotFit(f"{program.name} in memory", needed=state + bitmaps + in_memory + loading + held + SLACK, limit=limit)
+    ranges = 1
+    if tier == "disk":
+        room = free - stream - bitmaps
+        if state > room:
+            if not split:
+                raise DoesNotFit(f"the state of {program.name}", needed=least, limit=limit)
+            if room <= 0 or -(-state // room) > most:
+                raise DoesNotFit(f"{program.name} of {slots:,} vertices", needed=least, limit=limit)
+            ranges = -(-state // room)
+            why.append(f"the state of {state:,} bytes exceeds what is left: {ranges} ranges")
+        ranges = max(ranges, min(forced or 1, slots))
+    window = -(-state // ranges)
+    cache = max(0, free - stream - bitmaps - window) if tier == "disk" else 0
+    return Plan(
+        program=program.name, form=program.form, tier=tier, sides=tuple(d.name for d in directions), ranges=ranges,
+        state_bytes=state, window_bytes=window, topology_bytes=in_memory if tier == "memory" else pages,
+        fixed_bytes=(0 if tier == "memory" else stream) + bitmaps, cache_bytes=min(cache, pages), smallest=least,
+        memory_limit=limit, why=tuple(why),
+    )  # fmt: skip
+
+
+def _largest_row(store: Store, names: Sequence[str]) -> int:
+    return sum(int(store.direction(name).records["largest_degree"].max(initial=0)) for name in names)
+
+
+__all__ = ["Plan", "Sides", "frame_bytes", "make_plan", "number_dtype", "read_dtype", "sides_of", "vector_bytes"]

@@ -1,0 +1,88 @@
+"""The vectors of a run, one value (or row of lanes) per slot: in memory, or in files of which a window is in memory.
+
+A slot is an active vertex, by its number; after them one for each isolated vertex that is a seed; last a slot that
+stands for all other isolated vertices, which are alike.
+"""
+
+from __future__ import annotations
+
+import mmap
+import shutil
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from penstock.config import Settings
+from penstock.memory.ledger import Ledger
+from penstock.store.reader import Store
+
+
+class Slots:
+    """Which slot stands for which vertex."""
+
+    def __init__(self, store: Store, seeds: Sequence[int] = ()) -> None:
+        self.active, self.vertices = store.active, store.vertices
+        self.seeds = list(seeds)
+        self.alone = sorted({int(seed) for seed in seeds if seed >= self.active})
+        """Seeds without arcs."""
+        self.body = self.active + len(self.alone)
+        self.count = self.body + 1
+        self.rest = self.vertices - self.body
+        """How many vertices the last slot stands for."""
+
+    def of(self, number: int) -> int:
+        """The slot of a vertex that is active or a seed."""
+        return number if number < self.active else self.active + self.alone.index(number)
+
+    def seed_column(self) -> np.ndarray:
+        """1 + its place among the seeds for each seed, 0 for all others."""
+        found = np.zeros(self.count, np.uint32)
+        for place, number in enumerate(self.seeds, 1):
+            slot = self.of(number)
+            found[slot] = found[slot] or place
+        return found
+
+
+class Vectors:
+    """Makes vectors; gives memory or files back at the end."""
+
+    def __init__(self, ledger: Ledger, settings: Settings, beside: Path) -> None:
+        self.ledger, self._settings, self._beside = ledger, settings, beside
+        self._folder: Path | None = None
+        self._maps: list[np.memmap] = []
+
+    def make(self, slots: int, dtype: Any, what: str, *, lanes: int = 1, spilled: bool = False) -> np.ndarray:
+        """Zeros. A spilled vector lies in a file: touch it a window at a time, and `drop` what is done."""
+        shape = slots if lanes == 1 else (slots, lanes)
+        if not spilled:
+            return self.ledger.zeros(shape, dtype, what)
+        if self._folder is None:
+            place = self._settings.temp_directory
+            if place is not None:
+                place.mkdir(parents=True, exist_ok=True)
+            self._folder = Path(tempfile.mkdtemp(prefix=".penstock-state-", dir=place or self._beside))
+        mapped = np.memmap(self._folder / f"{len(self._maps)}", dtype, "w+", shape=shape)
+        self._maps.append(mapped)
+        return np.asarray(mapped)
+
+    def drop(self) -> None:
+        """Write what was changed and let its pages go."""
+        for mapped in self._maps:
+            raw = mapped._mmap  # type: ignore[attr-defined]
+            raw.flush()
+            if hasattr(mmap, "MADV_DONTNEED"):
+                raw.madvise(mmap.MADV_DONTNEED)
+
+    @property
+    def spilled(self) -> int:
+        return sum(mapped.nbytes for mapped in self._maps)
+
+    def close(self) -> None:
+        """Remove the files. Vectors in them stay readable while someone holds them."""
+        self._maps.clear()
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None

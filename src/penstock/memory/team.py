@@ -1,0 +1,58 @@
+"""Threads that run a kernel together, each taking chunks until none is left."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+Task = Callable[[int], Any]
+
+
+def _serve(number: int, inbox: queue.SimpleQueue[Any], outbox: queue.SimpleQueue[Any]) -> None:
+    while (task := inbox.get()) is not None:
+        try:
+            outbox.put((task(number), None))
+        except BaseException as error:
+            outbox.put((None, error))
+        task = None  # a waiting thread must not keep the last run's arrays alive
+
+
+def _dismiss(inboxes: list[queue.SimpleQueue[Any]]) -> None:
+    for inbox in inboxes:
+        inbox.put(None)
+
+
+class Team:
+    """The calling thread and `threads - 1` others. Kernels hold no GIL, so they run side by side."""
+
+    def __init__(self, threads: int) -> None:
+        self.threads = threads
+        self._outbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._inboxes: list[queue.SimpleQueue[Any]] = [queue.SimpleQueue() for _ in range(threads - 1)]
+        for k, inbox in enumerate(self._inboxes, 1):
+            threading.Thread(
+                target=_serve, args=(k, inbox, self._outbox), name=f"penstock-team-{k}", daemon=True
+            ).start()
+        weakref.finalize(self, _dismiss, self._inboxes)
+
+    def run(self, task: Task, *, alone: bool = False) -> list[Any]:
+        """`task(worker)` on every thread, or on this one only; what they returned. The first error is raised here."""
+        if alone or not self._inboxes:
+            return [task(0)]
+        for inbox in self._inboxes:
+            inbox.put(task)
+        found, error = [], None
+        try:
+            found.append(task(0))
+        except BaseException as mine:
+            error = mine
+        for _ in self._inboxes:
+            value, theirs = self._outbox.get()
+            error = error or theirs
+            found.append(value)
+        if error is not None:
+            raise error
+        return found
