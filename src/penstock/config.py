@@ -112,6 +112,10 @@ class Settings:
     """Where the arcs lie during a run: in `memory`, on `disk`, or as the budget allows (`auto`)."""
     state_ranges: int | None = None
     """Split the vertices' state into so many ranges at least, as for a budget that does not hold it. For tests."""
+    checkpoint: Path | None = None
+    """The folder where an iterative run saves its state; a run that finds one there goes on from it."""
+    checkpoint_every: str = "60s"
+    """How often: `10` for supersteps, `30s` or `5m` for time."""
 
 
 def _count(value: Any) -> int:
@@ -160,6 +164,8 @@ _PARSERS: dict[str, Callable[[Any], Any]] = {
     "device": _one_of("auto", "cpu", "reference"),
     "tier": _one_of("auto", "memory", "disk"),
     "state_ranges": _count,
+    "checkpoint": _folder,
+    "checkpoint_every": str,
 }
 _overrides: ContextVar[dict[str, Any] | None] = ContextVar("penstock_settings", default=None)
 

@@ -73,6 +73,9 @@ class Job:
     def figures(self, **notes: Any) -> dict[str, Any]:
         """The statistics of the run so far."""
         engine, stats = self.engine, self.stats
+        if engine.checkpoint is not None:
+            engine.checkpoint.finish()
+            notes |= {"checkpoints": engine.checkpoint.saved, "resumed_at": engine.checkpoint.resumed}
         read, hits = engine.read_counts()
         stats.note(
             bytes_read=read,

@@ -87,6 +87,8 @@ def _names(code: types.CodeType) -> set[str]:
     return found
 
 
+_MADE_UP = {"number": "n", "lane": "j", "seed": "seed"}
+
 # ---- adapters: a handful of generated lines between arrays and named tuples
 
 
@@ -122,10 +124,8 @@ def adapters(program: Program, *, flagged: bool) -> SimpleNamespace:
     at = "i, j" if lanes else "i"
     fields, stored = list(program.state), program.stored_reads()
     values = [f"s[{k}][{at}]" for k in range(len(fields))]
-    values += [
-        {"number": "n", "lane": "j"}.get(name) or f"r[{stored.index(name)}][i]" for name in program.reads
-    ]
-    load = f"def load(s, r, i, n, j):\n    return Vertex({', '.join(values)})\n"
+    values += [f"r[{stored.index(name)}][i]" if name in stored else _MADE_UP[name] for name in program.reads]
+    load = f"def load(s, r, i, n, j, seed=0):\n    return Vertex({', '.join(values)})\n"
     single = len(fields) == 1 and not flagged
     lines = [f"    s[{k}][{at}] = new{'' if single else f'[{k}]'}\n" for k in range(len(fields))]
     store = "def store(s, i, j, new):\n" + "".join(lines)

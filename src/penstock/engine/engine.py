@@ -12,6 +12,7 @@ import numpy as np
 
 from penstock.config import Settings
 from penstock.memory.team import Team
+from penstock.engine.checkpoint import Checkpoint
 from penstock.engine.plan import Plan, make_plan
 from penstock.engine.program import Program
 from penstock.memory.topology import Resident, Streamed
@@ -59,6 +60,9 @@ class Engine:
         self.headroom = headroom
         """Bytes per slot of vectors that the algorithm will make besides those of the program that runs."""
         self.plans: list[Plan] = []
+        self.checkpoint: Checkpoint | None = None
+        if settings.checkpoint is not None:
+            self.checkpoint = Checkpoint(settings.checkpoint, settings.checkpoint_every, store.meta["uuid"])
         self._scope: Scope = self.ledger.scope("topology")
         self._given = dict(resident or {})
         if self._given:
@@ -71,6 +75,7 @@ class Engine:
         self._resident: dict[tuple[str, tuple[str, ...]], Resident] = {}
         self._streamed: dict[tuple[str, tuple[str, ...]], Streamed] = {}
         self._policy: Policy = "resident"
+        self._stream_bytes = 0
         self.bytes_read = 0
         self.hits = 0
 
@@ -99,19 +104,20 @@ class Engine:
             kind = type(values[name])
             values[name] = kind(value) if kind in (int, float, bool) else value
         slots = slots or Slots(self.store, seeds)
-        plan = self.plan(program, slots.count)
+        plan = self.plan(program, slots.count, given=sum(array.nbytes for array in (vectors or {}).values()))
         self.plans.append(plan)
+        if self._streamed and self.ledger.free < plan.window_bytes + plan.fixed_bytes:
+            self._close_streams()  # their caches hold what this program's vectors need
         executor = self._executor(program)
         return executor(self, program, plan, values, slots, dict(vectors or {}), active, until)
 
-    def plan(self, program: Program, slots: int | None = None) -> Plan:
-        """What running the program would take."""
+    def plan(self, program: Program, slots: int | None = None, *, given: int = 0) -> Plan:
+        """What running the program would take; `given`: bytes of its vectors that are there already."""
         count = Slots(self.store).count if slots is None else slots
-        names = {name for name, _ in self._resident} | set(self._given)
-        loaded = bool(names) and self.settings.tier != "disk" and not self.settings.state_ranges
-        return make_plan(
-            program, self.store, self.settings, count, held=self.headroom * count, resident=loaded and self._covers(program)
-        )
+        topology = self._stream_bytes + sum(block.nbytes for block in (*self._resident.values(), *self._given.values()))
+        held = max(0, self.ledger.used - topology - given) + self.headroom * count
+        loaded = self.settings.tier != "disk" and not self.settings.state_ranges and self._covers(program)
+        return make_plan(program, self.store, self.settings, count, held=held, resident=loaded)
 
     def _covers(self, program: Program) -> bool:
         from penstock.engine.plan import sides_of
@@ -152,7 +158,7 @@ class Engine:
         wanted = {(self.store.direction(name).name, tuple(columns)) for name in names}
         if not wanted <= set(self._streamed) or policy != self._policy:
             self._close_streams()
-            self._policy = policy
+            self._policy, before = policy, self.ledger.used
             for left, key in zip(range(len(wanted), 0, -1), sorted(wanted), strict=True):
                 later = sum(
                     _least(self.store, name, columns, self.settings.threads) for name, _ in sorted(wanted)[len(wanted) - left + 1 :]
@@ -162,6 +168,7 @@ class Engine:
                     self.store.direction(key[0]), columns, self.ledger, self.settings, policy,
                     cache=max(0, room - room // 4) if left > 1 else None,
                 )  # fmt: skip
+            self._stream_bytes = self.ledger.used - before
         return {name: self._streamed[self.store.direction(name).name, tuple(columns)] for name in names}
 
     def read_counts(self) -> tuple[int, int]:
@@ -174,6 +181,7 @@ class Engine:
         for side in self._streamed.values():
             side.close()
         self._streamed.clear()
+        self._stream_bytes = 0
 
     def close(self) -> None:
         self._close_streams()

@@ -79,7 +79,14 @@ class Program:
 
     def stored_reads(self) -> tuple[str, ...]:
         """The reads that take memory: all but those that a kernel can make up."""
-        return tuple(name for name in self.reads if name not in ("number", "lane"))
+        return tuple(name for name in self.reads if name not in ("number", "lane", "seed") or self.seeded == name)
+
+    @property
+    def seeded(self) -> str | None:
+        """`seed`, if more than `init` asks who is one; what only `init` needs is not kept."""
+        functions = [value for name, value in vars(self).items() if name != "init" and hasattr(value, "__code__")]
+        asked = any("seed" in function.__code__.co_names for function in functions)
+        return "seed" if "seed" in self.reads and asked else None
 
 
 @dataclass(frozen=True)

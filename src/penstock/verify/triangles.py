@@ -48,7 +48,7 @@ def count_triangles(graph: Graph) -> Triangles:
     low, high, both = _simple_edges(graph)
     degree = np.bincount(low, minlength=n) + np.bincount(high, minlength=n)
     place = np.empty(n, np.uint64)
-    place[np.lexsort((np.arange(n), degree))] = np.arange(n, dtype=np.uint64)
+    place[np.argsort(degree, kind="stable")] = np.arange(n, dtype=np.uint64)
     swapped = place[low] > place[high]
     keys = np.where(swapped, place[high], place[low]) * np.uint64(n) + np.where(swapped, place[low], place[high])
     order = np.argsort(keys)

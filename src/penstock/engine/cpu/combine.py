@@ -73,7 +73,7 @@ class CombineRun:
         self.word_cuts = self._cuts(words, 1 << 10)
         self.active = 0
         self.step, self.tally, self.change = 0, 0.0, np.inf
-        self.pulling = False
+        self.pulling, self.before = False, 0
         self.unseen: int | None = None
         if set(program.state) - set(vectors):
             self._initialise()
@@ -127,17 +127,29 @@ class CombineRun:
         return tuple(s[lo:hi] for s in self.state), tuple(r[lo:hi] for r in self.reads)
 
     def _initialise(self) -> None:
-        params, last = self._given(), self.slots.body
+        params, slots, initialise = self._given(), self.slots, self.kernels.initialise
         for lo, hi in self.windows:
             state, reads = self._window(lo, hi)
-            self.active += int(
-                self.kernels.initialise(np.uint64(lo), np.uint64(hi), np.uint64(lo), state, reads, params, self.front)
-            )
+            cuts = self._cuts(hi - lo, _ALONE) + np.uint64(lo)
+            near, counter = np.uint64(lo), iter(range(len(cuts) - 1))
+
+            def work(_: int, near: Any = near, cuts: Any = cuts, counter: Any = counter, s: Any = state, r: Any = reads) -> int:
+                return sum(
+                    int(initialise(cuts[k], cuts[k + 1], near, s, r, params, self.front, np.uint32(0))) for k in counter
+                )
+
+            self.active += sum(self.team.run(work, alone=hi - lo < _ALONE))
+            for place, number in enumerate(slots.seeds, 1):
+                at = slots.of(number)
+                if lo <= at < hi:
+                    one = np.uint64(at)
+                    self.active += int(initialise(one, one + np.uint64(1), near, state, reads, params, self.front, np.uint32(place)))
             self._drop()
         # The last slot stands for vertices that have no arcs: it has a state, but is never active.
-        state, reads = self._window(last, last + 1)
+        last = np.uint64(slots.body)
+        state, reads = self._window(slots.body, slots.count)
         unused = np.zeros(len(self.front), np.uint64)
-        self.kernels.initialise(np.uint64(last), np.uint64(last + 1), np.uint64(last), state, reads, params, unused)
+        initialise(last, last + np.uint64(1), last, state, reads, params, unused, np.uint32(0))
 
     def _drop(self) -> None:
         if self.ranged:
@@ -171,6 +183,16 @@ class CombineRun:
 
     def side(self, name: str) -> Resident | Streamed:
         return self.arcs[self.store.direction(name).name]  # type: ignore[no-any-return]
+
+    # ---- checkpoints
+
+    def vectors(self) -> dict[str, np.ndarray]:
+        """What a checkpoint holds."""
+        return {**dict(zip(self.program.state, self.state, strict=True)), "front.bits": self.front}
+
+    def scalars(self) -> dict[str, Any]:
+        names = ("step", "active", "tally", "change", "pulling", "before", "unseen")
+        return {name: getattr(self, name) for name in names}
 
     # ---- one superstep
 
@@ -578,15 +600,22 @@ def run(
     """Supersteps until nothing is active, or `until` says so."""
     from penstock.engine.engine import Outcome
 
-    held = CombineRun(engine, program, plan, params, slots, vectors, active)
+    stats, saver = engine.stats, engine.checkpoint
+    with stats.phase("prepare"):
+        held = CombineRun(engine, program, plan, params, slots, vectors, active)
+        if saver is not None and (found := saver.begin(program, params, slots.seeds)) is not None:
+            for name, value in saver.restore(found, held.vectors()).items():
+                setattr(held, name, value)
     held.open_sides()
-    stats = engine.stats
     with stats.phase("run"), progress(program.name, total=None, unit="supersteps", settings=engine.settings) as bar:
         while not program.frontier or held.active:
             if until is not None and until(held.step, held.change):
                 break
             stats.iteration(program=program.name, **held.superstep())
             bar.advance(1)
+            if saver is not None and saver.due(held.step):
+                with stats.phase("checkpoint"):
+                    saver.save(held.vectors(), held.scalars())
             if not program.frontier and until is None:
                 break
     return Outcome(dict(zip(program.state, held.state, strict=True)), slots, held.step, float(held.change), held.front)

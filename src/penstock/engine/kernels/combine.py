@@ -18,19 +18,18 @@ from penstock.memory.device import atomic_add, atomic_or, inlined, lowest_bit
 
 
 def initialise(c):
-    """Give the slots `lo` to `hi` their first state; the active ones get their bit. Returns how many are active."""
+    """Give the slots `lo` to `hi` their first state; the active ones get their bit. Returns how many became active."""
     load, store, unpack, init, awake, frontier = c.load, c.store, c.unpack, c.init, c.awake, c.frontier
 
-    def initialise(lo, hi, near, state, reads, params, front):
+    def initialise(lo, hi, near, state, reads, params, front, seed):
         p = unpack(params)
         active = np.uint64(0)
         for n in range(lo, hi):
-            new = init(load(state, reads, n - near, n, np.uint64(0)), p)
+            new = init(load(state, reads, n - near, n, np.uint64(0), seed), p)
             store(state, n - near, np.uint64(0), new)
             if frontier:
                 if awake(new):
-                    front[n >> SIX] |= ONE << (n & LOW)
-                    active += ONE
+                    active += np.uint64(set_bit(front, n))
         return active
 
     return initialise

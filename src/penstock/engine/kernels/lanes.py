@@ -14,19 +14,18 @@ def initialise(c):
     load, store, unpack, init, awake, frontier = c.load, c.store, c.unpack, c.init, c.awake, c.frontier
     lanes = np.uint64(c.lanes)
 
-    def initialise(lo, hi, near, state, reads, params, front):
+    def initialise(lo, hi, near, state, reads, params, front, seed):
         p = unpack(params)
         active = np.uint64(0)
         for n in range(lo, hi):
             woken = False
             for j in range(lanes):
-                new = init(load(state, reads, n - near, n, j), p)
+                new = init(load(state, reads, n - near, n, j, seed), p)
                 store(state, n - near, j, new)
                 woken = woken or awake(new)
             if frontier:
                 if woken:
-                    front[n >> SIX] |= ONE << (n & LOW)
-                    active += ONE
+                    active += np.uint64(set_bit(front, n))
         return active
 
     return initialise

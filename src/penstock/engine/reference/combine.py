@@ -1,0 +1,170 @@
+"""Supersteps of a combine program: every active vertex emits, contributions combine in ascending order of the
+neighbours, every vertex that something arrives at takes its total in.
+
+The order that `bucketed` asks for is left out: it does not change the result.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from penstock.engine.compile import edge_class
+from penstock.engine.plan import Plan, number_dtype
+from penstock.engine.program import Combine
+from penstock.engine.reference.arcs import arriving
+from penstock.engine.reference.state import State, cast, params_of
+from penstock.engine.vectors import Slots
+
+if TYPE_CHECKING:
+    from penstock.engine.engine import Engine, Outcome, Until
+
+
+class CombineRun:
+    """One run: the vertices, the arcs, and supersteps until it is over."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        program: Combine,
+        params: dict[str, Any],
+        slots: Slots,
+        vectors: dict[str, np.ndarray],
+        active: np.ndarray | None,
+    ) -> None:
+        self.program, self.values, self.slots = program, params, slots
+        self.state = State(engine, program, slots, vectors)
+        self.arcs = arriving(engine.store, program.along, program.columns)
+        self.offsets = self.arcs.offsets(slots.count)
+        self.number = number_dtype(engine.store)
+        self.kind = program.contribution_dtype(self.number)
+        self.zero = program.combine.zero(self.kind)
+        self._edge = edge_class(program)
+        self.step, self.tally, self.change = 0, 0.0, np.inf
+        self.front = np.zeros(slots.count, bool)
+        """Who is active: who emits."""
+        if set(program.state) - set(vectors):
+            self.front = self.state.initialise(self.params())
+        elif active is not None:
+            self.front = members(active, slots.count)
+        if not program.frontier:
+            self.front[:] = True
+
+    def params(self) -> Any:
+        return params_of(self.program, self.values, self.slots, self.step, self.tally)
+
+    def superstep(self) -> None:
+        """Emit, combine, update."""
+        program, slots = self.program, self.slots
+        sent = self.emit()
+        if program.tally and not program.frontier:
+            self.tally = self.counted()
+        p = self.params()
+        moved, after = 0.0, np.zeros(slots.count, bool)
+        # With a frontier the last slot, at whose vertices nothing can arrive, is never updated.
+        for slot in range(slots.body if program.frontier else slots.count):
+            totals, arrived = self.gather(slot, sent, p)
+            if program.frontier and not arrived:
+                continue
+            for lane in range(program.lanes):
+                old = self.state.vertex(slot, lane)
+                if program.wants and not program.wants(old, p):
+                    continue
+                new = program.update(old, totals[lane], p)  # type: ignore[misc]
+                after[slot] |= self.state.take(slot, lane, new)
+                if program.change:
+                    moved = self.fold(moved, program.change(old, new, p), self.standing_for(slot))
+        self.front = after if program.frontier else self.front
+        self.change = moved if program.change else np.inf
+        self.step += 1
+
+    def emit(self) -> dict[int, list[Any]]:
+        """The messages of the active vertices, one for each lane."""
+        program, p = self.program, self.params()
+        senders, lanes = np.flatnonzero(self.front).tolist(), range(program.lanes)
+        if program.numbered:
+            return {slot: [self.number.type(slot)] * program.lanes for slot in senders}
+        kind, emit = np.dtype(program.message), program.emit
+        assert emit is not None
+        return {slot: [cast(emit(self.state.vertex(slot, lane), p), kind) for lane in lanes] for slot in senders}
+
+    def gather(self, slot: int, sent: dict[int, list[Any]], p: Any) -> tuple[list[Any], bool]:
+        """(the total of each lane, whether anything arrived) at one vertex."""
+        program, combine = self.program, self.program.combine.combine
+        totals, arrived = [self.zero] * program.lanes, False
+        for arc in range(self.offsets[slot], self.offsets[slot + 1]):
+            messages = sent.get(int(self.arcs.far[arc]))
+            if messages is None:
+                continue
+            arrived = True
+            e = self._edge(*(column[arc] for column in self.arcs.columns))
+            for lane, message in enumerate(messages):
+                found = cast(program.edge(message, e, p) if program.edge else message, self.kind)
+                totals[lane] = cast(combine(totals[lane], found), self.kind)
+            if program.combine.first:
+                break
+        return totals, arrived
+
+    def standing_for(self, slot: int) -> int:
+        """How many vertices a slot is."""
+        return self.slots.rest if slot == self.slots.body else 1
+
+    def counted(self) -> float:
+        """The tally over all vertices and lanes."""
+        p, total = self.params(), 0.0
+        for slot in range(self.slots.count):
+            for lane in range(self.program.lanes):
+                total += float(self.program.tally(self.state.vertex(slot, lane), p)) * self.standing_for(slot)  # type: ignore[misc]
+        return total
+
+    def fold(self, moved: float, change: Any, vertices: int) -> float:
+        """The change so far and that of as many vertices alike."""
+        if not vertices:
+            return moved
+        times = vertices if self.program.change_by.name == "sum" else 1
+        return float(self.program.change_by.combine(moved, float(change) * times))
+
+
+def members(words: np.ndarray, count: int) -> np.ndarray:
+    """A bitmap of 64-bit words as one bool for each slot."""
+    bits = np.unpackbits(words.astype("<u8").view(np.uint8), bitorder="little").astype(bool)
+    found = np.zeros(count, bool)
+    found[: len(bits)] = bits[:count]
+    return found
+
+
+def bitmap(chosen: np.ndarray) -> np.ndarray:
+    """The other way round."""
+    padded = np.zeros((len(chosen) + 63) // 64 * 64, bool)
+    padded[: len(chosen)] = chosen
+    return np.packbits(padded, bitorder="little").view("<u8").astype(np.uint64)
+
+
+def run(
+    engine: Engine,
+    program: Combine,
+    plan: Plan,
+    params: dict[str, Any],
+    slots: Slots,
+    vectors: dict[str, np.ndarray],
+    active: np.ndarray | None,
+    until: Until | None,
+) -> Outcome:
+    """Supersteps until nothing is active, or `until` says so; one if there is neither."""
+    from penstock.engine.engine import Outcome
+
+    with np.errstate(all="ignore"), engine.stats.phase("run"):
+        held = CombineRun(engine, program, params, slots, vectors, active)
+        while not program.frontier or held.front.any():
+            if until is not None and until(held.step, held.change):
+                break
+            began, frontier = time.perf_counter(), int(held.front.sum())
+            held.superstep()
+            figures = {"frontier": frontier} if program.frontier else {}
+            changed = {"change": held.change} if program.change else {}
+            engine.stats.iteration(program=program.name, **figures, seconds=time.perf_counter() - began, **changed)
+            if not program.frontier and until is None:
+                break
+    return Outcome(held.state.fields, slots, held.step, float(held.change), bitmap(held.front))
