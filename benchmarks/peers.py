@@ -83,7 +83,14 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
                 entry["penstock"] = {"seconds": penstock_times(store(options.folder, scale, order), [task])[task]}
             except NotImplementedError:
                 entry["penstock"] = {"missing": "to come"}
+        _save(figures, options)
     return figures
+
+
+def _save(figures: dict[str, Any], options: argparse.Namespace) -> Path:
+    record = _graphs(options) | {"repeats": options.repeats, "load": os.getloadavg()}
+    record["sources"] = sources(options.folder, options.scale, 16).tolist()
+    return save("peers", record | {"figures": figures})
 
 
 def _graphs(options: argparse.Namespace) -> dict[str, int]:
@@ -147,10 +154,8 @@ def main() -> None:
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     figures = measure(options)
-    chosen = {"sources": sources(options.folder, options.scale, 16).tolist()}
-    path = save("peers", _graphs(options) | chosen | {"repeats": options.repeats, "figures": figures})
     show(figures, options)
-    print(f"kept in {path}")
+    print(f"kept in {_save(figures, options)}")
 
 
 if __name__ == "__main__":

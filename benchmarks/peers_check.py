@@ -101,8 +101,15 @@ def reference(folder: Path, scale: int, graph: Arrays, name: str, make: Callable
         values = make(given)
         by_user = np.empty_like(values)
         by_user[given.users] = values
-        np.save(file, by_user)
+        keep(file, by_user)
     return np.load(file)[graph.users]
+
+
+def keep(file: Path, values: np.ndarray) -> None:
+    """Whole or not at all."""
+    unfinished = file.with_suffix(".unfinished.npy")
+    np.save(unfinished, values)
+    unfinished.rename(file)
 
 
 def _matrix(graph: Arrays, kind: Any) -> Any:

@@ -1,9 +1,10 @@
 """SuiteSparse:GraphBLAS through python-graphblas, with LAGraph's algorithms written in its operations.
 
 PageRank is LAGr_PageRankGAP with the rank of sinks spread, BFS LG_BreadthFirstSearch_SSGrB, components
-LG_CC_FastSV6, shortest paths LAGr_SingleSourceShortestPath, betweenness LAGr_Betweenness, triangles Sandia_LUT with
-its presort (on degree order Sandia_ULT, which needs none). SuiteSparse 9 has 64-bit indices only; values are 32-bit
-where LAGraph's are, and signed: its wheels have no compiled kernels for UINT32, nor the compiler to make them.
+LG_CC_FastSV6, shortest paths LAGr_SingleSourceShortestPath, betweenness LAGr_Betweenness, triangles Sandia_LL after a
+sort by falling degree (which degree order does without): on these graphs it took half of Sandia_LUT. SuiteSparse 9
+has 64-bit indices only; values are 32-bit where LAGraph's are, and signed: its wheels have no compiled kernels for
+UINT32, nor the compiler to make them.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from peers_graph import Arrays
 from peers_kernels import first_entries, outside_entries, outside_sizes
 
 PACKAGES = ("python-graphblas", "suitesparse-graphblas")
-DELTA = 64
+DELTA = 32
 """Width of a bucket of SSSP; the fastest of 16, 32, 64, 128 and 256 on Kronecker 20 with weights 1..255."""
 _SAMPLES = 4
 
@@ -194,13 +195,10 @@ class Peer:
     def triangles(self) -> int:
         A, plus_pair = self.A, semiring.plus_pair["INT64"]
         if not self.degree_order:
-            order = np.argsort(self.graph.degree, kind="stable").astype(np.uint64)
+            order = np.argsort(-self.graph.degree, kind="stable").astype(np.uint64)
             A = A[order, order].new()
-        L, U = select.tril(A, -1).new(), select.triu(A, 1).new()
-        if self.degree_order:
-            L, U = U, L
-        C = Matrix("INT64", self.n, self.n)
-        C(L.S) << L.mxm(U.T, plus_pair)
+        L, C = select.tril(A, -1).new(), Matrix("INT64", self.n, self.n)
+        C(L.S) << L.mxm(L, plus_pair)
         return int(C.reduce_scalar(monoid.plus).get(0))
 
     def values(self, task: str, answer: Any) -> Any:

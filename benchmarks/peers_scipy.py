@@ -36,7 +36,8 @@ class Peer:
         return csgraph.breadth_first_order(self.A, source, directed=True)[1]
 
     def wcc(self) -> Any:
-        return csgraph.connected_components(self.A, directed=True, connection="weak")[1]
+        # The arcs go both ways, so strong components are the same and need no transpose.
+        return csgraph.connected_components(self.A, directed=True, connection="strong")[1]
 
     def sssp(self, source: int) -> Any:
         return csgraph.dijkstra(self.A, directed=True, indices=source)

@@ -11,8 +11,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import building
 import disk
+import predictions
 
-BENCHMARKS = {"building": building.main, "disk": disk.main}
+BENCHMARKS = {"building": building.main, "disk": disk.main, "predictions": predictions.main}
 
 
 def main() -> None:

@@ -119,6 +119,7 @@ CASES: dict[str, Callable[[oracle.G], list[Options]]] = {
     "kcore": always({}),
     "betweenness": betweenness,
     "closeness": sampling({}, {"harmonic": True}),
+    "radius": always({}, {"lanes": 3, "seed": 9}, {"lanes": 1}, {"max_iter": 2}, {"max_iter": 0}),
     "hits": always({}, {"max_iter": 3}, {"tol": 1e-4}),
     "triangles": always({}),
     "lcc": always({}),

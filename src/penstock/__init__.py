@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 # does not set the name again.
 import penstock.export
 import penstock.ingest  # noqa: F401
-from penstock.api import check, export, from_edges, from_networkx, generate, ingest, pagerank, run
+from penstock.api import check, explain, export, from_edges, from_networkx, generate, ingest, pagerank, run
 from penstock.api import open_graph as open
 from penstock.config import config
 from penstock.version import VERSION as __version__
@@ -53,6 +53,7 @@ __all__ = [
     "__version__",
     "check",
     "config",
+    "explain",
     "export",
     "from_edges",
     "from_networkx",

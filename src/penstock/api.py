@@ -14,7 +14,9 @@ from penstock.config import Settings, settings
 from penstock.errors import UsageError
 
 if TYPE_CHECKING:
+    from penstock.engine.explain import Explanation
     from penstock.engine.program import Program
+    from penstock.engine.rates import Rates
     from penstock.graph import Graph
     from penstock.ingest.build.builder import BuildReport
     from penstock.result import Result
@@ -130,6 +132,64 @@ def run(algorithm: str | Program, graph: Graph | str | os.PathLike[str], **optio
     if isinstance(algorithm, str):
         return registry.run(algorithm, handle, chosen, rest)
     return custom.run(algorithm, handle, chosen, rest)
+
+
+def explain(
+    algorithm: str | Program, graph: Graph | str | os.PathLike[str], *, analyze: bool = False, **options: Any
+) -> Explanation:
+    """What running an algorithm would do and take, without running it; with `analyze`, beside what it did and took.
+
+    >>> print(explain("pagerank", g, memory_limit="1GB"))   # doctest: +SKIP
+    """
+    import sys
+
+    from penstock.algorithms import registry
+    from penstock.engine.explain import Stage
+    from penstock.engine.explain import explain as told
+    from penstock.graph import Graph
+
+    chosen, rest = _split(options)
+    handle = graph if isinstance(graph, Graph) else open_graph(graph)
+    if isinstance(algorithm, str):
+        name, stages = algorithm, registry.stages_of(algorithm, handle.store, rest)
+    else:
+        most = rest.get("max_iter")
+        note = "at most, stops at the tolerance" if "tol" in rest else ""
+        name, stages = algorithm.name, [Stage(algorithm, None if most is None else int(most), note)]
+    # Who has run programs of this form has the kernels' library loaded, if not the kernels.
+    warm = any(f"penstock.engine.cpu.{stage.program.form}" in sys.modules for stage in stages)
+    found = told(name, handle.store, stages, chosen, loaded=bool(handle.loaded), warm=warm)
+    if not analyze or not found.fits:
+        return found
+    return replace(found, happened=run(algorithm, handle, **options).stats)
+
+
+def measure(folder: str | os.PathLike[str] = ".", **options: Any) -> Rates:
+    """Measure the rates of this machine and of the disk that a folder lies on, and keep them for predictions.
+
+    It takes about a quarter of a minute, and 200 MB in the folder meanwhile.
+    """
+    from penstock.algorithms import pagerank, wcc
+    from penstock.engine import rates
+    from penstock.engine.calibrate import measure, starting
+    from penstock.engine.plan import number_dtype
+
+    chosen, rest = _split(options)
+    if rest:
+        raise UsageError(f"measure has no option {next(iter(rest))!r}")
+    place = Path(folder)
+    with (
+        tempfile.TemporaryDirectory(prefix=".penstock-measure-", dir=place) as made,
+        generate("kron", Path(made) / "k.pen", scale=19, undirected=True, progress=False) as graph,
+    ):
+        programs: dict[str, Program] = {
+            "gather4": pagerank.program("float32"),
+            "gather8": pagerank.program("float64"),
+            "sweep": wcc.program(number_dtype(graph.store)),
+        }
+        found = replace(measure(graph.store, chosen, programs), start=starting(graph.path))
+    rates.save(found, place)
+    return found
 
 
 def pagerank(graph: Graph | str | os.PathLike[str], **options: Any) -> Result:

@@ -73,6 +73,11 @@ class Result(Rows):
     def schema(self) -> pa.Schema:
         return pa.schema([("vertex", self._ids.arrow_type), *((name, self._type(name)) for name in self._values)])
 
+    @property
+    def references(self) -> frozenset[str]:
+        """The columns that hold vertices."""
+        return self._references
+
     def _type(self, name: str) -> pa.DataType:
         if name in self._references:
             return self._ids.arrow_type

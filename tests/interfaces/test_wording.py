@@ -27,6 +27,7 @@ from .conftest import Call
         ("pass renumber=True (--renumber) to", "pass --renumber to"),
         ("pass --overwrite (overwrite=True)", "pass --overwrite"),
         ("build it with undirected=True", "build it with --undirected"),
+        ("max_iter must be at least 1", "--max-iter must be at least 1"),
         ("set memory_limit to at least 4 MB", "set memory_limit to at least 4 MB"),
     ],
 )

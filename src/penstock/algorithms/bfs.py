@@ -14,10 +14,12 @@ from typing import Annotated, Any
 import numpy as np
 
 from penstock.algorithms.job import Job
+from penstock.engine.explain import Stage
 from penstock.engine.monoid import FIRST
 from penstock.engine.plan import number_dtype
 from penstock.engine.program import NUMBER, Combine, iterations
 from penstock.result import Result
+from penstock.store.reader import Store
 
 FAR = np.uint32(0xFFFFFFFF)
 """The level of a vertex that was not reached."""
@@ -71,3 +73,8 @@ def bfs(
         types={"level": "int64"},
         levels=outcome.steps,
     )
+
+
+def stages(store: Store, **options: Any) -> list[Stage]:
+    """What a run would do."""
+    return [Stage(program(number_dtype(store)), note="in all they go over the arcs about once")]

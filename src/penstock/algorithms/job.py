@@ -9,6 +9,7 @@ import numpy as np
 
 from penstock.config import Settings
 from penstock.engine.engine import Engine, Outcome
+from penstock.engine.explain import foreseen
 from penstock.engine.vectors import Slots
 from penstock.errors import UsageError
 from penstock.graph import Graph
@@ -77,16 +78,33 @@ class Job:
             engine.checkpoint.finish()
             notes |= {"checkpoints": engine.checkpoint.saved, "resumed_at": engine.checkpoint.resumed}
         read, hits = engine.read_counts()
+        busy = sum(stats.phases.get(name, 0.0) for name in ("load", "run"))
         stats.note(
+            arcs_per_second=self._arcs_per_second(),
+            bytes_per_second=read / busy if busy else None,
             bytes_read=read,
             cache_hits=hits,
             memory_limit=self.settings.memory_limit,
             ledger_peak=engine.ledger.peak,
             spilled=engine.vectors.spilled,
             plans=[plan.as_dict() for plan in engine.plans[:8]],
+            prediction=foreseen(engine, loaded=bool(self.graph.loaded)),
             **notes,
         )
         return stats.as_dict()
+
+    def _arcs_per_second(self) -> float | None:
+        """Of the supersteps that pass over all arcs; those of a frontier would tell more of the graph than of us."""
+        arcs = {
+            plan.program: sum(self.store.direction(side).arcs for side in plan.sides)
+            for plan in self.engine.plans
+            if plan.form != "pair"
+        }
+        passes = [
+            step for step in self.stats.supersteps if "frontier" not in step and step.get("program") in arcs
+        ]
+        seconds = sum(step["seconds"] for step in passes)
+        return sum(arcs[step["program"]] for step in passes) / seconds if seconds else None
 
     def close(self) -> None:
         self.engine.close()

@@ -12,13 +12,16 @@ Ref       Page et al. 1999; LDBC Graphalytics 2.3.2
 
 from __future__ import annotations
 
+import math
 from typing import Annotated
 
 from penstock.algorithms.job import Job, floats
+from penstock.engine.explain import Stage
 from penstock.engine.monoid import MAX, SUM
 from penstock.engine.program import Combine, change_below, iterations
 from penstock.errors import UsageError
 from penstock.result import Result
+from penstock.store.reader import Store
 
 
 def init(v, p):
@@ -92,6 +95,18 @@ def pagerank(
     return job.result(
         outcome, outcome.state, iterations=outcome.steps, residual=outcome.change, converged=converged
     )
+
+
+def stages(
+    store: Store, *, dtype: str = "float64", max_iter: int = 100, stop: str = "l1", tol: float = 1e-6, damping: float = 0.85,
+    dangling: str = "spread",
+) -> list[Stage]:  # fmt: skip
+    """What a run would do. The changes shrink by the damping with each iteration, at least."""
+    if stop == "fixed":
+        return [Stage(program(floats(dtype), dangling, stop), max_iter)]
+    known = 0 < tol < 1 and 0 < damping and stop == "l1"
+    likely = min(max_iter, math.ceil(math.log(tol / 2) / math.log(damping))) if known else max_iter
+    return [Stage(program(floats(dtype), dangling, stop), likely, "at most, stops at the tolerance")]
 
 
 def check(damping: float, tol: float, max_iter: int) -> None:

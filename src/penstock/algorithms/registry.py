@@ -12,15 +12,35 @@ from penstock.errors import UsageError
 
 ALGORITHMS: dict[str, str] = {
     "pagerank": "how often a random surfer is at each vertex",
+    "ppr": "how often a random surfer who starts again at the sources is at each vertex",
+    "degree": "degrees of the vertices and how they are distributed",
+    "kcore": "core numbers of the vertices",
     "bfs": "levels and parents of a breadth-first search",
+    "wcc": "weakly connected components, by the smallest vertex of each",
+    "cdlp": "communities by label propagation",
+    "triangles": "how many triangles a vertex is a corner of",
+    "lcc": "local clustering coefficients: how many of the arcs there could be among neighbours are there",
+    "betweenness": "what share of the shortest paths leads through each vertex",
+    "closeness": "how near those who reach a vertex are to it",
+    "radius": "within how many arcs a vertex reaches most of what it reaches",
+    "scc": "which vertices reach each other",
 }
 """What each algorithm finds, in a line."""
+
+
+def nearest(name: str) -> str:
+    """What to say to a name that is none of them."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, ALGORITHMS, 1)
+    meant = f", do you mean {near[0]}?" if near else ";"
+    return f"there is no algorithm {name!r}{meant} there are {', '.join(ALGORITHMS)}"
 
 
 def find(name: str) -> Callable[..., Any]:
     """The function `name(job, **options)`."""
     if name not in ALGORITHMS:
-        raise UsageError(f"there is no algorithm {name!r}; there are {', '.join(ALGORITHMS)}")
+        raise UsageError(nearest(name))
     return getattr(importlib.import_module(f"penstock.algorithms.{name}"), name)  # type: ignore[no-any-return]
 
 
@@ -33,17 +53,33 @@ def options_of(name: str) -> dict[str, inspect.Parameter]:
     }
 
 
-def run(name: str, graph: Any, settings: Settings, options: dict[str, Any]) -> Any:
-    """Run an algorithm; what it took is given back, whatever happens."""
-    from penstock.algorithms.job import Job
-
-    function, known = find(name), options_of(name)
+def check(name: str, options: dict[str, Any]) -> None:
+    """Refuse options that the algorithm does not have, and a call without those that it needs."""
+    known = options_of(name)
     for key in options:
         if key not in known:
             raise UsageError(f"{name} has no option {key!r}; it has {', '.join(known) or 'none'}")
     for key, parameter in known.items():
         if parameter.default is inspect.Parameter.empty and key not in options:
             raise UsageError(f"{name} needs {key}")
+
+
+def stages_of(name: str, store: Any, options: dict[str, Any]) -> list[Any]:
+    """The programs that an algorithm would run, as far as its module tells: `stages(store, **options)`."""
+    find(name)
+    known = {key: value for key, value in options.items() if key in options_of(name)}
+    if len(known) < len(options):
+        check(name, options)
+    tell = getattr(importlib.import_module(f"penstock.algorithms.{name}"), "stages", None)
+    return list(tell(store, **known)) if tell is not None else []
+
+
+def run(name: str, graph: Any, settings: Settings, options: dict[str, Any]) -> Any:
+    """Run an algorithm; what it took is given back, whatever happens."""
+    from penstock.algorithms.job import Job
+
+    function = find(name)
+    check(name, options)
     job = Job(graph, settings, name, options)
     try:
         return function(job, **options)

@@ -1,17 +1,19 @@
 """Checkpoints: the state of an iterative run in a folder, complete or not there, tied to its store and its program.
 
 FOLDER/current.json names the step folder that counts; it is replaced last. Each vector lies in a file of its own with
-its checksum in the JSON. A run of several programs is taken up at the program that was interrupted: those before it
+its checksums in the JSON. A run of several programs is taken up at the program that was interrupted: those before it
 run again, and give the same.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
+import math
 import os
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,106 +23,131 @@ from penstock.engine.compile import fingerprint
 from penstock.engine.program import Program
 from penstock.errors import InputError, StoreError, UsageError
 from penstock.store.checksum import checksum
+from penstock.store.whole import explained
 
 CURRENT = "current.json"
-_PIECE = 64 << 20
+STEP = "step-"
+"""How the names of step folders begin; what else lies in the folder is not ours."""
+_PIECE = 8 << 20
+_KEYS = {
+    "store": str, "algorithm": str, "program": str, "first": str, "key": str, "run": int, "folder": str,
+    "scalars": dict, "vectors": dict,
+}  # fmt: skip
 
 
 class Checkpoint:
     """Saves every so many supersteps or seconds, and gives back what a killed run saved."""
 
-    def __init__(self, folder: Path, every: str, uuid: str) -> None:
-        self.folder, self.uuid = folder, uuid
+    def __init__(self, folder: Path, every: str, uuid: str, algorithm: str = "") -> None:
+        self.folder, self.uuid, self.algorithm = folder, uuid, algorithm
         self.steps, self.seconds = parse_interval(every)
         self.saved = 0
         self.resumed: int | None = None
         """The superstep at which an earlier run was taken up."""
-        self._runs = 0
+        self._runs, self._first, self._key = 0, "", ""
         self._found = self._read()
         self._last = time.monotonic()
 
     def _read(self) -> dict[str, Any] | None:
+        """What an earlier run left; a folder that cannot be used is refused now, not when the first hour is saved."""
+        there = next(path for path in (self.folder.absolute(), *self.folder.absolute().parents) if path.exists())
+        if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+            raise StoreError(f"checkpoints cannot be written to {self.folder}: choose a folder that can be written")
         try:
-            found: dict[str, Any] = json.loads((self.folder / CURRENT).read_text())
+            found = json.loads((self.folder / CURRENT).read_text())
         except FileNotFoundError:
             return None
-        except (OSError, ValueError) as error:
-            raise StoreError(f"{self.folder} holds no readable checkpoint ({error}): remove it to start anew") from None
-        if found.get("store") != self.uuid:
+        except (OSError, ValueError):
+            found = None
+        if not isinstance(found, dict) or not all(isinstance(found.get(key), kind) for key, kind in _KEYS.items()):
+            raise StoreError(f"{self.folder / CURRENT} is no readable checkpoint: remove it to start anew")
+        if found["store"] != self.uuid:
             raise UsageError(f"the checkpoint in {self.folder} belongs to another store: give another folder or remove it")
+        if found["algorithm"] != self.algorithm:
+            self._refuse(found)
         return found
+
+    def _refuse(self, found: Mapping[str, Any]) -> None:
+        raise UsageError(
+            f"the checkpoint in {self.folder} belongs to a run of {found['algorithm'] or found['program']} with other "
+            "options: give another folder or remove it"
+        )
 
     def begin(self, program: Program, params: Mapping[str, Any], seeds: list[int]) -> dict[str, Any] | None:
         """Called as each program starts: what an earlier run saved of it, or None."""
-        self._key = fingerprint(vars(program), dict(params), [int(seed) for seed in seeds])
+        # The key tells all programs so far: what one starts from is what those before it left.
+        self._key = fingerprint(self._key, vars(program), dict(params), [int(seed) for seed in seeds])
+        self._first = self._first or self._key
         self._program, self._step = program.name, 0
         self._runs += 1
         found = self._found
-        if found is None or found["run"] != self._runs:
+        if found is None:
             return None
-        if found["key"] != self._key:
-            raise UsageError(
-                f"the checkpoint in {self.folder} belongs to a run of {found['program']} with other options: "
-                "give another folder or remove it"
-            )
+        if found["first"] != self._first or (found["run"] == self._runs and found["key"] != self._key):
+            self._refuse(found)
+        if found["run"] != self._runs:
+            return None
         self._found = None
         self.resumed = self._step = int(found["scalars"]["step"])
         return found
 
-    def restore(self, found: Mapping[str, Any], vectors: Mapping[str, np.ndarray]) -> Mapping[str, Any]:
-        """Fill the vectors; returns the saved scalars."""
+    def restore(
+        self, found: Mapping[str, Any], vectors: Mapping[str, np.ndarray], drop: Callable[[], None] | None = None
+    ) -> Mapping[str, Any]:
+        """Fill the vectors; returns the saved scalars. `drop` lets pages of spilled vectors go."""
         for name, array in vectors.items():
             entry = found["vectors"].get(name)
-            path = self.folder / found["folder"] / name
-            if entry is None or entry["bytes"] != array.nbytes or entry["dtype"] != str(array.dtype):
+            if not entry or (entry.get("bytes"), entry.get("dtype")) != (array.nbytes, str(array.dtype)):
                 raise StoreError(f"{self.folder} holds no {name} of this run: remove it to start anew")
-            flat, at, sums = array.reshape(-1).view(np.uint8), 0, []
-            with path.open("rb", buffering=0) as file:
-                while at < len(flat):
-                    piece = flat[at : at + _PIECE]
-                    if file.readinto(memoryview(piece)) != len(piece):
-                        raise InputError("is truncated: remove the checkpoint to start anew", path=path)
-                    sums.append(checksum(piece, at // _PIECE))
-                    at += len(piece)
-            if sums != entry["sums"]:
-                raise InputError("is damaged: remove the checkpoint to start anew", path=path)
+            _fill(self.folder / found["folder"] / name, array, entry.get("sums"), drop)
         scalars: Mapping[str, Any] = found["scalars"]
         return scalars
 
     def due(self, step: int) -> bool:
         """Whether it is time to save."""
+        if self._found is not None:  # a later program is to be taken up: what is there still counts
+            return False
         if self.steps is not None:
             return step - self._step >= self.steps
         return time.monotonic() - self._last >= (self.seconds or 0)
 
-    def save(self, vectors: Mapping[str, np.ndarray], scalars: Mapping[str, Any]) -> None:
+    def save(
+        self, vectors: Mapping[str, np.ndarray], scalars: Mapping[str, Any], drop: Callable[[], None] | None = None
+    ) -> None:
         """Write everything beside what counts now, then make it count."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        name = f"{self._runs}-{int(scalars['step'])}"
+        name = f"{STEP}{self._runs}-{int(scalars['step'])}"
         target = self.folder / name
-        shutil.rmtree(target, ignore_errors=True)
-        target.mkdir()
-        entries = {key: _write(target / key, array) for key, array in vectors.items()}
-        found = {
-            "store": self.uuid, "program": self._program, "key": self._key, "run": self._runs, "folder": name,
-            "scalars": dict(scalars), "vectors": entries,
-        }  # fmt: skip
-        partial = self.folder / f"{CURRENT}.partial"
-        partial.write_text(json.dumps(found))
-        _sync(partial)
-        os.replace(partial, self.folder / CURRENT)
-        _sync(self.folder)
-        for other in self.folder.iterdir():
-            if other.is_dir() and other.name != name:
-                shutil.rmtree(other, ignore_errors=True)
+        with explained(self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            shutil.rmtree(target, ignore_errors=True)
+            target.mkdir()
+            entries = {key: _write(target / key, array, drop) for key, array in vectors.items()}
+            _sync(target)
+            found = {
+                "store": self.uuid, "algorithm": self.algorithm, "program": self._program, "first": self._first,
+                "key": self._key, "run": self._runs, "folder": name, "scalars": dict(scalars), "vectors": entries,
+            }  # fmt: skip
+            partial = self.folder / f"{CURRENT}.partial"
+            partial.write_text(json.dumps(found))
+            _sync(partial)
+            os.replace(partial, self.folder / CURRENT)
+            _sync(self.folder)
+        self._clear(but=name)
         self._step, self._last = int(scalars["step"]), time.monotonic()
         self.saved += 1
 
     def finish(self) -> None:
         """The run is over: nothing is left to resume."""
-        if (self.folder / CURRENT).exists():
-            (self.folder / CURRENT).unlink()
-            shutil.rmtree(self.folder, ignore_errors=True)
+        (self.folder / CURRENT).unlink(missing_ok=True)
+        (self.folder / f"{CURRENT}.partial").unlink(missing_ok=True)
+        self._clear()
+        with contextlib.suppress(OSError):  # something else is in it
+            self.folder.rmdir()
+
+    def _clear(self, but: str = "") -> None:
+        for other in self.folder.glob(f"{STEP}*"):
+            if other.name != but:
+                shutil.rmtree(other, ignore_errors=True)
 
 
 def parse_interval(text: str) -> tuple[int | None, float | None]:
@@ -129,7 +156,7 @@ def parse_interval(text: str) -> tuple[int | None, float | None]:
     try:
         if text[-1:] in units:
             seconds = float(text[:-1]) * units[text[-1]]
-            if seconds >= 0:
+            if math.isfinite(seconds) and seconds >= 0:
                 return None, seconds
         elif int(text) >= 1:
             return int(text), None
@@ -138,7 +165,7 @@ def parse_interval(text: str) -> tuple[int | None, float | None]:
     raise UsageError(f"{text!r} is no interval for checkpoints: write 10 for supersteps, 30s or 5m for time")
 
 
-def _write(path: Path, array: np.ndarray) -> dict[str, Any]:
+def _write(path: Path, array: np.ndarray, drop: Callable[[], None] | None) -> dict[str, Any]:
     flat, sums = array.reshape(-1).view(np.uint8), []
     with path.open("wb", buffering=0) as file:
         for at in range(0, len(flat), _PIECE):
@@ -147,8 +174,30 @@ def _write(path: Path, array: np.ndarray) -> dict[str, Any]:
             view = memoryview(piece)
             while view:
                 view = view[file.write(view) :]
+            if drop is not None:
+                drop()
         os.fsync(file.fileno())
     return {"bytes": array.nbytes, "dtype": str(array.dtype), "sums": sums}
+
+
+def _fill(path: Path, array: np.ndarray, sums: Any, drop: Callable[[], None] | None) -> None:
+    """Read what `_write` wrote, if it is still that."""
+    anew = "remove the checkpoint to start anew"
+    flat, found = array.reshape(-1).view(np.uint8), []
+    try:
+        file = path.open("rb")
+    except OSError as error:
+        raise InputError(f"{error.strerror}: {anew}", path=path) from None
+    with file:
+        for at in range(0, len(flat), _PIECE):
+            piece = flat[at : at + _PIECE]
+            if file.readinto(memoryview(piece)) != len(piece):
+                raise InputError(f"is truncated: {anew}", path=path)
+            found.append(checksum(piece, at // _PIECE))
+            if drop is not None:
+                drop()
+    if found != sums:
+        raise InputError(f"is damaged: {anew}", path=path)
 
 
 def _sync(path: Path) -> None:
@@ -159,4 +208,4 @@ def _sync(path: Path) -> None:
         os.close(descriptor)
 
 
-__all__ = ["Checkpoint", "parse_interval"]
+__all__ = ["CURRENT", "Checkpoint", "parse_interval"]

@@ -17,7 +17,7 @@ import numpy as np
 
 from penstock.engine.program import GIVEN, SPECIAL, Program
 from penstock.errors import ProgramError
-from penstock.memory.device import CompileError, inlined, template_kernel
+from penstock.memory.device import CompileError, inlined, is_replaced, template_kernel
 from penstock.version import VERSION
 
 FAST = {"reassoc", "nsz", "contract", "arcp", "afn"}
@@ -112,13 +112,18 @@ def params_class(program: Program) -> Any:
     return _tuple_class("Params", [*program.params, *GIVEN])
 
 
+def state_class(program: Program) -> Any:
+    """The named tuple of whole arrays that a function of a sweep sees as `state`."""
+    return _tuple_class("State", program.state)
+
+
 def edge_class(program: Program) -> Any:
     """The named tuple a function sees as `e`."""
     return _tuple_class("Edge", program.columns)
 
 
 def adapters(program: Program, *, flagged: bool) -> SimpleNamespace:
-    """`load`, `store`, `unpack`, `arc_values`, `awake` for this program. `flagged`: its functions return a flag after
+    """`load`, `store`, `unpack`, `arc_values`, `whole`, `awake` for this program. `flagged`: its functions return a flag after
     the fields."""
     lanes = getattr(program, "lanes", 1) > 1
     at = "i, j" if lanes else "i"
@@ -133,12 +138,15 @@ def adapters(program: Program, *, flagged: bool) -> SimpleNamespace:
     unpack = f"def unpack(t):\n    return Params({', '.join(f't[{k}]' for k in range(len(names)))})\n"
     columns = [f"c[{k}][a]" for k in range(len(program.columns))]
     values_of = f"def arc_values(c, a):\n    return {f'Edge({chr(44).join(columns)})' if columns else '()'}\n"
+    arrays = ", ".join(f"s[{k}]" for k in range(len(fields)))
+    whole = f"def whole(s):\n    return State({arrays})\n"
     awake = f"def awake(new):\n    return {f'new[{len(fields)}]' if flagged else 'True'}\n"
     return SimpleNamespace(
         load=inlined(_made("load", load, Vertex=vertex_class(program))),
         store=inlined(_made("store", store)),
         unpack=inlined(_made("unpack", unpack, Params=params_class(program))),
         arc_values=inlined(_made("arc_values", values_of, Edge=edge_class(program))),
+        whole=inlined(_made("whole", whole, State=state_class(program))),
         awake=inlined(_made("awake", awake)),
     )
 
@@ -149,7 +157,7 @@ def usable(function: Callable[..., Any]) -> Any:
     # Those of a program on the fly (tests, notebooks) are compiled like those of a module.
     for name in _names(function.__code__):
         inner = function.__globals__.get(name)
-        if isinstance(inner, types.FunctionType) and inner is not function:
+        if isinstance(inner, types.FunctionType) and inner is not function and not is_replaced(inner):
             usable(inner)
     return inlined(function, fastmath=FAST)
 
@@ -215,4 +223,4 @@ def _function_at(program: Program, file: str, line: int) -> str:
     return "a function"
 
 
-__all__ = ["FAST", "Guarded", "SPECIAL", "adapters", "edge_class", "fingerprint", "make_kernel", "params_class", "usable", "vertex_class"]
+__all__ = ["FAST", "Guarded", "SPECIAL", "adapters", "edge_class", "fingerprint", "make_kernel", "params_class", "state_class", "usable", "vertex_class"]

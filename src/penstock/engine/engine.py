@@ -60,9 +60,14 @@ class Engine:
         self.headroom = headroom
         """Bytes per slot of vectors that the algorithm will make besides those of the program that runs."""
         self.plans: list[Plan] = []
+        self.programs: list[Program] = []
+        """What was run, beside its plans."""
         self.checkpoint: Checkpoint | None = None
         if settings.checkpoint is not None:
-            self.checkpoint = Checkpoint(settings.checkpoint, settings.checkpoint_every, store.meta["uuid"])
+            algorithm = self.stats.notes.get("algorithm", "")
+            self.checkpoint = Checkpoint(
+                settings.checkpoint, settings.checkpoint_every, store.meta["uuid"], algorithm
+            )
         self._scope: Scope = self.ledger.scope("topology")
         self._given = dict(resident or {})
         if self._given:
@@ -106,8 +111,9 @@ class Engine:
         slots = slots or Slots(self.store, seeds)
         plan = self.plan(program, slots.count, given=sum(array.nbytes for array in (vectors or {}).values()))
         self.plans.append(plan)
+        self.programs.append(program)
         if self._streamed and self.ledger.free < plan.window_bytes + plan.fixed_bytes:
-            self._close_streams()  # their caches hold what this program's vectors need
+            self.close_streams()  # their caches hold what this program's vectors need
         executor = self._executor(program)
         return executor(self, program, plan, values, slots, dict(vectors or {}), active, until)
 
@@ -120,10 +126,9 @@ class Engine:
         return make_plan(program, self.store, self.settings, count, held=held, resident=loaded)
 
     def _covers(self, program: Program) -> bool:
-        from penstock.engine.plan import sides_of
+        from penstock.engine.plan import arcs_of
 
-        sides = sides_of(self.store, program.along)
-        names = {self.store.direction(name).name for name in sides.pull or sides.push}
+        names = {self.store.direction(name).name for name in arcs_of(self.store, program)}
         return all(
             any(name == n and set(program.columns) <= set(c) for n, c in self._resident)
             or (name in self._given and set(program.columns) <= set(self._given[name].columns))
@@ -157,7 +162,7 @@ class Engine:
         """Directions' pages from disk, with caches that share what the budget has left."""
         wanted = {(self.store.direction(name).name, tuple(columns)) for name in names}
         if not wanted <= set(self._streamed) or policy != self._policy:
-            self._close_streams()
+            self.close_streams()
             self._policy, before = policy, self.ledger.used
             for left, key in zip(range(len(wanted), 0, -1), sorted(wanted), strict=True):
                 later = sum(
@@ -176,7 +181,8 @@ class Engine:
         stats = [side.feed.stats for side in self._streamed.values()]
         return self.bytes_read + sum(s["bytes_read"] for s in stats), self.hits + sum(s["hits"] for s in stats)
 
-    def _close_streams(self) -> None:
+    def close_streams(self) -> None:
+        """Close the streams and give their caches back; a program that comes opens new ones."""
         self.bytes_read, self.hits = self.read_counts()
         for side in self._streamed.values():
             side.close()
@@ -184,7 +190,7 @@ class Engine:
         self._stream_bytes = 0
 
     def close(self) -> None:
-        self._close_streams()
+        self.close_streams()
         self._resident.clear()
         self._scope.close()
         self.vectors.close()

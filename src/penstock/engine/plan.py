@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from penstock.config import Settings
-from penstock.engine.program import Combine, Program, Row, Sweep
+from penstock.engine.program import Combine, Pair, Program, Row, Sweep
 from penstock.memory.topology import Resident
 from penstock.errors import DoesNotFit, UsageError
 from penstock.memory.extents import frame_bytes
@@ -19,6 +19,8 @@ from penstock.store.reader import Direction, Store
 
 SLACK = 1 << 20
 """Counters, cuts, part totals: what is too small to count one by one."""
+ROW_VERTEX = 32
+"""What a vertex whose row is collected takes besides its messages: where the row begins, and its degrees."""
 _FAR = 1 << 16
 """The fewest vertices worth a range."""
 
@@ -40,6 +42,14 @@ def sides_of(store: Store, along: str) -> Sides:
     pull, push = tuple(against[way] for way in ways), ways
     stored = [names if all(store.has_direction(name) for name in names) else () for names in (pull, push)]
     return Sides(*stored)
+
+
+def arcs_of(store: Store, program: Program) -> tuple[str, ...]:
+    """The directions that a program goes over at least; none, if what it needs is not stored."""
+    sides = sides_of(store, program.along)
+    if isinstance(program, Sweep):
+        return sides.push
+    return sides.pull if isinstance(program, Row) else sides.pull or sides.push
 
 
 @dataclass(frozen=True)
@@ -64,6 +74,8 @@ class Plan:
     smallest: int
     """The least budget that would do, from disk."""
     memory_limit: int
+    rows_bytes: int = 0
+    """Rows that are collected together, of a row program from disk."""
     why: tuple[str, ...] = field(default=())
 
     def as_dict(self) -> dict[str, Any]:
@@ -88,6 +100,8 @@ def read_dtype(store: Store, name: str) -> np.dtype:
     """How a vertex column that a program reads is held."""
     if name == "seed":
         return np.dtype(np.uint32)
+    if name == "neighbours" and name not in store.meta["vertex"]:
+        return number_dtype(store)
     return np.dtype(store.vertex_column(name).dtype)
 
 
@@ -98,20 +112,34 @@ def number_dtype(store: Store) -> np.dtype:
 
 def stream_bytes(direction: Direction, columns: Sequence[str], threads: int) -> int:
     """The least that streaming a direction takes: its index, a short ring, room to decode."""
+    index = direction.records.nbytes + sum(direction.column_records[name].nbytes for name in columns)
+    return index + ring_bytes(direction, columns, threads) + threads * direction.scratch_bytes
+
+
+def ring_bytes(direction: Direction, columns: Sequence[str], threads: int) -> int:
+    """The shortest ring that a stream reads ahead into."""
     widest = direction.store.page_size
     for name in columns:
         sizes = direction.column_records[name]["bytes"]
         widest += -(-int(sizes.max(initial=0)) // 4096) * 4096
-    index = direction.records.nbytes + sum(direction.column_records[name].nbytes for name in columns)
-    return index + PageStream._smallest_ring(threads) * widest + threads * direction.scratch_bytes
+    return PageStream._smallest_ring(threads) * widest
+
+
+def cache_bytes(free: int, ring: int, page_size: int) -> int:
+    """What a stream keeps of so many free bytes for pages, beside its ring (see `PageFeed`)."""
+    return max(0, free - max(ring, min(32 * page_size, free // 4)))
 
 
 def make_plan(
     program: Program, store: Store, settings: Settings, slots: int, *, held: int = 0, resident: bool = False
 ) -> Plan:
     """`held`: bytes of vectors that are already there or will be. `resident`: the arcs are in memory already."""
+    if isinstance(program, Pair):
+        from penstock.engine.pairing import pair_plan
+
+        return pair_plan(program, store, settings, slots, held=held, resident=resident)
     sides = sides_of(store, program.along)
-    usable = sides.pull or sides.push
+    usable = arcs_of(store, program)
     if not usable:
         raise UsageError(f"{store.path} stores no incoming arcs, which {program.name} needs: build it with them")
     # A traversal changes its direction, where it can; all others pull.
@@ -121,8 +149,9 @@ def make_plan(
     near, far = vector_bytes(program, store, number_dtype(store))
     bitmaps = 4 * ((slots + 63) // 64 * 8) if isinstance(program, Combine) else 0
     state = slots * (near + far)
-    if isinstance(program, Row):
-        state += settings.threads * 2 * 8 * _largest_row(store, names)
+    # In memory each thread has room for the longest row; from disk there is one place for as many as fit.
+    row = _largest_row(program, store, names) if isinstance(program, Row) else 0
+    rows = settings.threads * row
     stream = sum(stream_bytes(direction, program.columns, settings.threads) for direction in directions)
     in_memory = sum(Resident.needed(direction, program.columns) for direction in directions)
     pages = sum(len(direction) * store.page_size for direction in directions)
@@ -132,11 +161,11 @@ def make_plan(
     free = limit - held - SLACK
     why: list[str] = []
     loading = max((stream_bytes(direction, program.columns, settings.threads) for direction in directions), default=0)
-    fits = resident or state + bitmaps + in_memory + loading + store.page_size * 8 <= free
+    fits = resident or state + bitmaps + rows + in_memory + loading + store.page_size * 8 <= free
     widest = max((int(d.records["vertices"].max(initial=1)) for d in directions), default=1)
     most = max(1, min(slots // max(1, min(widest, slots)), slots // min(_FAR, slots) if slots else 1))
     split = not isinstance(program, Sweep)
-    least = stream + bitmaps + (-(-state // most) if split else state) + held + SLACK
+    least = stream + bitmaps + row + (-(-state // most) if split else state) + held + SLACK
     forced = settings.state_ranges if split else None
     tier = settings.tier
     if tier == "auto":
@@ -145,10 +174,10 @@ def make_plan(
             "state and arcs fit into the budget" if tier == "memory" else "state and arcs together exceed the budget"
         )
     elif tier == "memory" and not fits:
-        raise DoesNotFit(f"{program.name} in memory", needed=state + bitmaps + in_memory + loading + held + SLACK, limit=limit)
+        raise DoesNotFit(f"{program.name} in memory", needed=state + bitmaps + rows + in_memory + loading + held + SLACK, limit=limit)
     ranges = 1
     if tier == "disk":
-        room = free - stream - bitmaps
+        room = free - stream - bitmaps - row
         if state > room:
             if not split:
                 raise DoesNotFit(f"the state of {program.name}", needed=least, limit=limit)
@@ -158,17 +187,25 @@ def make_plan(
             why.append(f"the state of {state:,} bytes exceeds what is left: {ranges} ranges")
         ranges = max(ranges, min(forced or 1, slots))
     window = -(-state // ranges)
-    cache = max(0, free - stream - bitmaps - window) if tier == "disk" else 0
+    ring = sum(ring_bytes(direction, program.columns, settings.threads) for direction in directions)
+    left = free - (stream - ring) - bitmaps - window - row
+    if tier == "disk":
+        # Half of what is left, but no more than there is: windows may be short, as each reads its own pages only.
+        most_rows = sum(d.arcs for d in directions) * np.dtype(program.message).itemsize if row else 0  # type: ignore[attr-defined]
+        rows = row + min(max(0, left - ring) // 2, most_rows + slots * ROW_VERTEX if row else 0)
+        left -= rows - row
+    cache = cache_bytes(left, ring, store.page_size) if tier == "disk" else 0
     return Plan(
         program=program.name, form=program.form, tier=tier, sides=tuple(d.name for d in directions), ranges=ranges,
         state_bytes=state, window_bytes=window, topology_bytes=in_memory if tier == "memory" else pages,
-        fixed_bytes=(0 if tier == "memory" else stream) + bitmaps, cache_bytes=min(cache, pages), smallest=least,
-        memory_limit=limit, why=tuple(why),
+        fixed_bytes=(0 if tier == "memory" else stream) + bitmaps + rows, cache_bytes=min(cache, pages), smallest=least,
+        memory_limit=limit, rows_bytes=rows, why=tuple(why),
     )  # fmt: skip
 
 
-def _largest_row(store: Store, names: Sequence[str]) -> int:
-    return sum(int(store.direction(name).records["largest_degree"].max(initial=0)) for name in names)
+def _largest_row(program: Row, store: Store, names: Sequence[str]) -> int:
+    longest = sum(int(store.direction(name).records["largest_degree"].max(initial=0)) for name in names)
+    return longest * np.dtype(program.message).itemsize + 2 * ROW_VERTEX
 
 
-__all__ = ["Plan", "Sides", "frame_bytes", "make_plan", "number_dtype", "read_dtype", "sides_of", "vector_bytes"]
+__all__ = ["Plan", "Sides", "arcs_of", "frame_bytes", "make_plan", "number_dtype", "read_dtype", "sides_of", "vector_bytes"]

@@ -29,7 +29,11 @@ GIVEN = ("vertices", "step", "tally")
 
 @dataclass(frozen=True)
 class Bucketed:
-    """Let the vertices with the least value go first: those whose `field` is below a limit that moves by `delta`."""
+    """Let the vertices with the least value go first: those whose `field` is below a limit that moves by `delta`.
+
+    The field is not negative, an edge never makes less of a message than it was, MIN combines, and `update` takes the
+    smaller of the field and the total and is active when that is the total. Then the order changes no result.
+    """
 
     field: str
     delta: str = "delta"
@@ -116,6 +120,8 @@ class Combine(Program):
     """`change(v, new, p)`: how much an update moved a vertex; `new` is what update returned."""
     change_by: Monoid = SUM
     """How changes add up: SUM or MAX."""
+    loops: bool = True
+    """Whether arcs from a vertex to itself count."""
     lanes: int = 1
     """So many copies of the state that share each pass over the arcs; functions work on one lane at a time."""
     bucketed: Bucketed | None = None
@@ -139,6 +145,11 @@ class Combine(Program):
         """Whether the message is the sender's number."""
         return isinstance(self.message, str) and self.message == NUMBER
 
+    @property
+    def stepped(self) -> bool:
+        """Whether it may run by delta-stepping: bucketed, with nothing but the field that its buckets are made of."""
+        return self.bucketed is not None and len(self.state) == 1 and self.lanes == 1 and self.combine.name == "min"
+
     def contribution_dtype(self, number: np.dtype) -> np.dtype:
         """The dtype of totals; `number` is that of vertex numbers."""
         if self.contribution is not None:
@@ -148,47 +159,86 @@ class Combine(Program):
 
 @dataclass(frozen=True)
 class Sweep(Program):
-    """A function of each arc over shared state, in any order, with the atomics of `penstock.engine.atomics`.
+    """A function of each arc over shared state: one pass over the arcs, in any order, on all threads at once. What
+    others may change at the same time is changed with `penstock.engine.atomics`.
 
-    `arc(u, v, e, state, p)`: `state` is a named tuple of whole arrays. It cannot be split into ranges.
+    The functions see `state`, a named tuple of whole arrays by vertex number. They are not split into ranges.
     """
 
     arc: Callable[..., Any] | None = None
+    """`arc(u, v, e, state, p)`: for each arc from u to v; of an undirected edge there are two."""
     vertex: Callable[..., Any] | None = None
-    """`vertex(u, state, p)`: once for each vertex after each pass."""
+    """`vertex(u, state, p)`: for each vertex after the pass, and after the sampled arcs."""
     sampled: int = 0
-    """In memory, first visit so many of each vertex's arcs, each round followed by the vertex function; then skip the
-    vertices that `settled` names. From disk one pass visits everything."""
+    """In memory, visit the first so many arcs of each vertex before the rest. From disk one pass visits everything."""
+    between: Callable[..., Any] | None = None
+    """`between(state, p)`: called once after the sampled arcs, in plain Python; returns the parameters to change."""
     settled: Callable[..., Any] | None = None
-    """`settled(u, state, p)`: whether a vertex needs no more of its arcs, as its neighbours have seen them. Asked
-    only where each arc is stored in both directions."""
-    common: Callable[..., Any] | None = None
-    """`common(state, p)`: called between the sampled rounds and the rest; returns parameters that change."""
+    """`settled(u, state, p)`: whether the rest of u's arcs may be left out as far as u is concerned. An arc is left
+    out when both its ends are settled: asked only where each arc can be visited from either end, in which case `arc`
+    may be given the ends of an arc in either order."""
 
     form = "sweep"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.arc is None:
+            raise UsageError(f"program {self.name} needs an arc function")
+        if self.sampled < 0:
+            raise UsageError(f"program {self.name} samples {self.sampled} arcs; it cannot be less than none")
 
 
 @dataclass(frozen=True)
 class Row(Program):
-    """All messages of a vertex at once: what no monoid can say.
-
-    `row(v, messages, p)`: `messages` is an array that the function may reorder; returns the new fields in their order.
-    """
+    """All messages of a vertex at once: what no monoid can say. They come in the order of the arcs, those over
+    in-arcs before those over out-arcs where messages travel both ways."""
 
     message: Any = None
+    """The dtype of a message."""
     emit: Callable[..., Any] | None = None
+    """`emit(v, p)`: the message of a vertex, once per superstep."""
+    edge: Callable[..., Any] | None = None
+    """`edge(message, e, p)`: what arrives along one arc; by default the message itself."""
     row: Callable[..., Any] | None = None
+    """`row(v, messages, p)`: the new fields in their order. `messages` is an array that the function may reorder; that
+    of a vertex without neighbours is empty."""
     change: Callable[..., Any] | None = None
+    """`change(v, new, p)`: how much a superstep moved a vertex; `new` is what row returned."""
     change_by: Monoid = SUM
+    """How changes add up: SUM or MAX."""
 
     form = "row"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.message is None or self.emit is None or self.row is None:
+            raise UsageError(f"program {self.name} needs a message type, an emit function and a row function")
 
 
 @dataclass(frozen=True)
 class Pair(Program):
-    """The common neighbours of the two ends of each arc: pairs of pages, for two-hop neighbourhoods."""
+    """Neighbours in common: each triangle of the simple graph, without directions, loops and parallel arcs, adds to its
+    three corners, and each vertex takes its total in. `reads` may name `neighbours`: of how many other vertices there
+    are arcs from or to a vertex."""
+
+    corner: Callable[..., Any] | None = None
+    """`corner(arcs, p)`: what a triangle adds to one of its corners. `arcs`, 1 or 2, are those between the other two,
+    parallel ones as one, an undirected edge as two. Without it, a triangle adds 1."""
+    total: Any = "uint64"
+    """The dtype of totals."""
+    update: Callable[..., Any] | None = None
+    """`update(v, total, p)`: the new fields in their order."""
+    per_vertex: bool = True
+    """Without it triangles are only counted, which is faster; vertices are left alone."""
 
     form = "pair"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.per_vertex and self.update is None:
+            raise UsageError(f"program {self.name} needs an update function, or per_vertex=False")
+        if np.dtype(self.total).kind not in "fiu" or np.dtype(self.total).itemsize < 4:
+            raise UsageError(f"program {self.name}: totals are numbers of 4 or 8 bytes, not {self.total!r}")
 
 
 def iterations(count: int) -> Callable[[int, float], bool]:

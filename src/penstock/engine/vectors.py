@@ -69,12 +69,10 @@ class Vectors:
         return np.asarray(mapped)
 
     def drop(self) -> None:
-        """Write what was changed and let its pages go."""
-        for mapped in self._maps:
-            raw = mapped._mmap  # type: ignore[attr-defined]
-            raw.flush()
-            if hasattr(mmap, "MADV_DONTNEED"):
-                raw.madvise(mmap.MADV_DONTNEED)
+        """Let the pages go that were touched: the kernel has them, and writes what was changed when it likes."""
+        if hasattr(mmap, "MADV_DONTNEED"):
+            for mapped in self._maps:
+                mapped._mmap.madvise(mmap.MADV_DONTNEED)  # type: ignore[attr-defined]
 
     @property
     def spilled(self) -> int:

@@ -15,7 +15,7 @@ from numba import njit, prange, set_num_threads, types
 from numba.core import cgutils
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.errors import NumbaError
-from numba.extending import intrinsic, register_jitable
+from numba.extending import intrinsic, overload, register_jitable
 
 # tbb survives concurrent use and has cheap regions; workqueue aborts when two threads meet in it. Its wheel puts the
 # library into the environment's lib folder, where the loader does not look.
@@ -67,6 +67,28 @@ def inlined(function: Any, **flags: Any) -> Any:
     return register_jitable(error_model="numpy", **flags)(function)
 
 
+_REPLACED: set[Any] = set()
+
+
+def compiled_as(replacement: Any) -> Callable[[Any], Any]:
+    """A plain Python function that kernels replace by another of the same parameters: one made of intrinsics."""
+
+    def register(function: Any) -> Any:
+        def typing(*types: Any) -> Any:
+            return replacement
+
+        overload(function, strict=False)(typing)
+        _REPLACED.add(function)
+        return function
+
+    return register
+
+
+def is_replaced(function: Any) -> bool:
+    """Whether kernels have something of their own for this function."""
+    return function in _REPLACED
+
+
 CompileError = NumbaError
 """What is raised when a kernel does not compile."""
 
@@ -114,6 +136,25 @@ def atomic_swap(typing_context: Any, array: Any, index: Any, old: Any, new: Any)
         return builder.extract_value(builder.cmpxchg(pointer, before, after, "monotonic", "monotonic"), 1)
 
     return types.boolean(array, types.intp, array.dtype, array.dtype), codegen
+
+
+def _atomic_extreme(name: str) -> Any:
+    @intrinsic
+    def extreme(typing_context: Any, array: Any, index: Any, value: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            pointer = _pointer(context, builder, signature.args[0], args[0], args[1])
+            unsigned = "" if signature.args[0].dtype.signed else "u"
+            return builder.atomic_rmw(unsigned + name, pointer, args[2], "monotonic")
+
+        return array.dtype(array, types.intp, array.dtype), codegen
+
+    return extreme
+
+
+atomic_min = _atomic_extreme("min")
+"""`old = array[index]; array[index] = min(old, value)`, relaxed; integers."""
+atomic_max = _atomic_extreme("max")
+"""`old = array[index]; array[index] = max(old, value)`, relaxed; integers."""
 
 
 @intrinsic
@@ -175,10 +216,14 @@ __all__ = [
     "CompileError",
     "atomic_add",
     "atomic_load",
+    "atomic_max",
+    "atomic_min",
     "atomic_or",
     "atomic_swap",
+    "compiled_as",
     "count_bits",
     "inlined",
+    "is_replaced",
     "kernel",
     "lowest_bit",
     "parallel_kernel",

@@ -6,7 +6,10 @@ import queue
 import threading
 import weakref
 from collections.abc import Callable
+from time import perf_counter
 from typing import Any
+
+from penstock.observe.events import Events, current
 
 Task = Callable[[int], Any]
 
@@ -18,6 +21,18 @@ def _serve(number: int, inbox: queue.SimpleQueue[Any], outbox: queue.SimpleQueue
         except BaseException as error:
             outbox.put((None, error))
         task = None  # a waiting thread must not keep the last run's arrays alive
+
+
+def _timed(task: Task, events: Events) -> Task:
+    """The same task, recorded; what nobody records is called as it is."""
+
+    def timed(worker: int) -> Any:
+        begin = perf_counter()
+        found = task(worker)
+        events.record(f"worker {worker}", "chunks", begin, perf_counter())
+        return found
+
+    return timed
 
 
 def _dismiss(inboxes: list[queue.SimpleQueue[Any]]) -> None:
@@ -40,6 +55,9 @@ class Team:
 
     def run(self, task: Task, *, alone: bool = False) -> list[Any]:
         """`task(worker)` on every thread, or on this one only; what they returned. The first error is raised here."""
+        events = current()
+        if events is not None:
+            task = _timed(task, events)
         if alone or not self._inboxes:
             return [task(0)]
         for inbox in self._inboxes:

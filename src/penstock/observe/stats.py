@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.config import available_memory, available_threads
+from penstock.observe.events import current, record
 from penstock.observe.plain import plain
 
 SUPERSTEPS = 10_000
@@ -90,8 +91,10 @@ class Stats:
         try:
             yield
         finally:
+            ended = time.perf_counter()
             with self._lock:
-                self.phases[name] += time.perf_counter() - began
+                self.phases[name] += ended - began
+            record("phases", name, began, ended)
 
     def add(self, name: str, n: float = 1) -> None:
         """Count `n` more of something."""
@@ -104,11 +107,16 @@ class Stats:
             self.notes |= values
 
     def iteration(self, **figures: Any) -> None:
-        """Keep the figures of one more superstep: seconds, direction, frontier, pages, bytes_read, change."""
+        """Keep the figures of one more superstep, which ended now: seconds, direction, frontier, pages, bytes_read,
+        change."""
         with self._lock:
             self._supersteps += 1
             kept = self._first if len(self._first) < SUPERSTEPS // 2 else self._last
-            kept.append({"superstep": self._supersteps, **{name: plain(value) for name, value in figures.items()}})
+            number = self._supersteps
+            kept.append({"superstep": number, **{name: plain(value) for name, value in figures.items()}})
+        if (events := current()) is not None:
+            now = time.perf_counter()
+            events.record("engine", f"superstep {number}", now - figures.get("seconds", 0.0), now, **figures)
 
     @property
     def supersteps(self) -> list[dict[str, Any]]:

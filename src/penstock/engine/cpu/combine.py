@@ -10,7 +10,7 @@ import numpy as np
 
 from penstock.engine.cpu.kernels import CombineKernels, combine_kernels, fold_changes
 from penstock.engine.kernels import bits
-from penstock.engine.plan import Plan, number_dtype, read_dtype, sides_of
+from penstock.engine.plan import Plan, Sides, number_dtype, read_dtype, sides_of
 from penstock.engine.program import Combine
 from penstock.memory.topology import Resident, Streamed
 from penstock.engine.vectors import Slots
@@ -46,6 +46,8 @@ class CombineRun:
         number = number_dtype(self.store)
         self.kernels: CombineKernels = combine_kernels(program, number)
         self.sides = sides_of(self.store, program.along)
+        if program.lanes > 1 and self.sides.pull:
+            self.sides = Sides(self.sides.pull, ())  # as planned: with lanes nothing turns around
         lanes, split = program.lanes, plan.ranges > 1
         self.ranged = split
         make = engine.vectors.make
@@ -600,11 +602,15 @@ def run(
     """Supersteps until nothing is active, or `until` says so."""
     from penstock.engine.engine import Outcome
 
+    if program.bucketed is not None:
+        from penstock.engine.cpu import buckets
+
+        return buckets.run(engine, program, plan, params, slots, vectors, active, until)
     stats, saver = engine.stats, engine.checkpoint
     with stats.phase("prepare"):
         held = CombineRun(engine, program, plan, params, slots, vectors, active)
         if saver is not None and (found := saver.begin(program, params, slots.seeds)) is not None:
-            for name, value in saver.restore(found, held.vectors()).items():
+            for name, value in saver.restore(found, held.vectors(), held._drop).items():
                 setattr(held, name, value)
     held.open_sides()
     with stats.phase("run"), progress(program.name, total=None, unit="supersteps", settings=engine.settings) as bar:
@@ -615,7 +621,7 @@ def run(
             bar.advance(1)
             if saver is not None and saver.due(held.step):
                 with stats.phase("checkpoint"):
-                    saver.save(held.vectors(), held.scalars())
+                    saver.save(held.vectors(), held.scalars(), held._drop)
             if not program.frontier and until is None:
                 break
     return Outcome(dict(zip(program.state, held.state, strict=True)), slots, held.step, float(held.change), held.front)

@@ -67,7 +67,7 @@ class CombineKernels:
         found.combine, found.into = combine, atomic_into(combine, program.combine.name)
         found.zero = program.combine.zero(program.contribution_dtype(self.number))
         found.first, found.numbered, found.frontier = program.combine.first, program.numbered, program.frontier
-        found.ranged, found.lanes, found.fast = ranged, program.lanes, FAST
+        found.ranged, found.lanes, found.fast, found.loops = ranged, program.lanes, FAST, program.loops
         return found
 
 

@@ -79,12 +79,16 @@ def emit_active(c):
 def gatherer(c):
     """(total, whether anything arrived) over the arcs `begin` to `end`."""
     combine, edge, arc_values, zero = c.combine, c.edge, c.arc_values, c.zero
-    frontier, ranged, numbered, first = c.frontier, c.ranged, c.numbered, c.first
+    frontier, ranged, numbered, first, loops = c.frontier, c.ranged, c.numbered, c.first, c.loops
+    kind = type(c.zero)  # else narrow numbers would widen as they add up, and wrap only where totals are stored
 
-    def gather(neighbours, begin, end, columns, message, far, front, p):
+    def gather(n, neighbours, begin, end, columns, message, far, front, p):
         total, hit = zero, False
         for a in range(begin, end):
             u = np.uint64(neighbours[a])
+            if not loops:
+                if u == n:
+                    continue
             if ranged:
                 if u - far >= np.uint64(message.size):
                     continue
@@ -93,9 +97,9 @@ def gatherer(c):
                     continue
                 hit = True
             if numbered:
-                total = combine(total, edge(neighbours[a], arc_values(columns, a), p))
+                total = kind(combine(total, kind(edge(neighbours[a], arc_values(columns, a), p))))
             else:
-                total = combine(total, edge(message[u - far], arc_values(columns, a), p))
+                total = kind(combine(total, kind(edge(message[u - far], arc_values(columns, a), p))))
             if first:
                 break
         return total, hit
@@ -128,7 +132,7 @@ def pull(c):
                     if not wants(old, p):
                         begin = end
                         continue
-                total, hit = gather(neighbours, begin, end, columns, message, far, front, p)
+                total, hit = gather(n, neighbours, begin, end, columns, message, far, front, p)
                 begin = end
                 if frontier:
                     if not hit:
@@ -175,7 +179,7 @@ def pull_totals(c):
                     if not wants(load(state, reads, n - near, n, np.uint64(0)), p):
                         begin = end
                         continue
-                total, hit = gather(neighbours, begin, end, columns, message, far, front, p)
+                total, hit = gather(n, neighbours, begin, end, columns, message, far, front, p)
                 begin = end
                 if frontier:
                     if not hit:
@@ -196,7 +200,7 @@ def part(c):
         if wanted:
             if not wants(load(state, reads, n - near, n, np.uint64(0)), p):
                 return zero, False
-        return gather(neighbours, np.uint64(0), np.uint64(neighbours.size), columns, message, far, front, p)
+        return gather(n, neighbours, np.uint64(0), np.uint64(neighbours.size), columns, message, far, front, p)
 
     return part
 
@@ -204,7 +208,7 @@ def part(c):
 def push(c):
     """Carry the messages of a block's active vertices to the other ends of their arcs, into totals there."""
     load, unpack, emit, edge, arc_values, wants, into = c.load, c.unpack, c.emit, c.edge, c.arc_values, c.wants, c.into
-    numbered, ranged, wanted, frontier = c.numbered, c.ranged, c.wanted, c.frontier
+    numbered, ranged, wanted, frontier, loops = c.numbered, c.ranged, c.wanted, c.frontier, c.loops
 
     def push(
         counter, cuts, first, offsets, neighbours, columns, sent, front, near, state, reads, params, far, totals, touched
@@ -230,6 +234,9 @@ def push(c):
                         message = sent.dtype.type(emit(load(state, reads, n - near, n, np.uint64(0)), p))
                     for a in range(np.uint64(offsets[n - first]), np.uint64(offsets[n - first + ONE])):
                         u = np.uint64(neighbours[a])
+                        if not loops:
+                            if u == n:
+                                continue
                         if ranged:
                             if u - far >= np.uint64(totals.size):
                                 continue

@@ -33,7 +33,7 @@ def initialise(c):
 
 def emit(c):
     """The messages of the slots `cuts[k]` to `cuts[k + 1]`; returns their tally."""
-    load, unpack, tally, emit, tallied = c.load, c.unpack, c.tally, c.emit, c.tallied
+    load, unpack, tally, emit, numbered, tallied = c.load, c.unpack, c.tally, c.emit, c.numbered, c.tallied
     lanes = np.uint64(c.lanes)
 
     def emit_all(counter, cuts, near, state, reads, params, message):
@@ -46,7 +46,8 @@ def emit(c):
             for i in range(cuts[k], cuts[k + ONE]):
                 for j in range(lanes):
                     v = load(state, reads, i, near + i, j)
-                    message[i, j] = emit(v, p)
+                    if not numbered:
+                        message[i, j] = emit(v, p)
                     if tallied:
                         total += tally(v, p)
 
@@ -78,7 +79,8 @@ def emit_active(c):
 def pull_totals(c):
     """Gather into the totals of a block's vertices."""
     load, unpack, wants, combine, edge, arc_values = c.load, c.unpack, c.wants, c.combine, c.edge, c.arc_values
-    frontier, wanted, ranged, lanes = c.frontier, c.wanted, c.ranged, np.uint64(c.lanes)
+    frontier, wanted, ranged, loops, lanes = c.frontier, c.wanted, c.ranged, c.loops, np.uint64(c.lanes)
+    numbered, kind = c.numbered, type(c.zero)
 
     def pull_totals(
         counter, cuts, first, offsets, neighbours, columns, message, far, front, near, state, reads, params, totals, touched
@@ -100,6 +102,9 @@ def pull_totals(c):
                 hit = False
                 for a in range(np.uint64(offsets[i]), np.uint64(offsets[i + ONE])):
                     u = np.uint64(neighbours[a])
+                    if not loops:
+                        if u == n:
+                            continue
                     if ranged:
                         if u - far >= np.uint64(message.shape[0]):
                             continue
@@ -107,10 +112,12 @@ def pull_totals(c):
                         if not has(front, u):
                             continue
                         hit = True
-                    sent = message[u - far]
                     e = arc_values(columns, a)
                     for j in range(lanes):
-                        row[j] = combine(row[j], edge(sent[j], e, p))
+                        if numbered:
+                            row[j] = combine(row[j], kind(edge(neighbours[a], e, p)))
+                        else:
+                            row[j] = combine(row[j], kind(edge(message[u - far, j], e, p)))
                 if frontier:
                     if hit:
                         set_bit(touched, n)
@@ -121,13 +128,17 @@ def pull_totals(c):
 def part(c):
     """Add one page of a large vertex to a row of totals of its own; returns whether anything arrived."""
     unpack, combine, edge, arc_values = c.unpack, c.combine, c.edge, c.arc_values
-    frontier, ranged, lanes = c.frontier, c.ranged, np.uint64(c.lanes)
+    frontier, ranged, loops, lanes = c.frontier, c.ranged, c.loops, np.uint64(c.lanes)
+    numbered, kind = c.numbered, type(c.zero)
 
     def part(n, neighbours, columns, message, far, front, near, state, reads, params, row):
         p = unpack(params)
         hit = False
         for a in range(np.uint64(neighbours.size)):
             u = np.uint64(neighbours[a])
+            if not loops:
+                if u == n:
+                    continue
             if ranged:
                 if u - far >= np.uint64(message.shape[0]):
                     continue
@@ -137,7 +148,10 @@ def part(c):
                 hit = True
             e = arc_values(columns, a)
             for j in range(lanes):
-                row[j] = combine(row[j], edge(message[u - far, j], e, p))
+                if numbered:
+                    row[j] = combine(row[j], kind(edge(neighbours[a], e, p)))
+                else:
+                    row[j] = combine(row[j], kind(edge(message[u - far, j], e, p)))
         return hit
 
     return part
@@ -146,12 +160,14 @@ def part(c):
 def push(c):
     """Carry the messages of a block's active vertices to the other ends of their arcs."""
     unpack, edge, arc_values, into = c.unpack, c.edge, c.arc_values, c.into
-    ranged, frontier, lanes = c.ranged, c.frontier, np.uint64(c.lanes)
+    ranged, frontier, loops, lanes = c.ranged, c.frontier, c.loops, np.uint64(c.lanes)
+    numbered = c.numbered
 
     def push(
         counter, cuts, first, offsets, neighbours, columns, sent, front, near, state, reads, params, far, totals, touched
     ):
         p = unpack(params)
+        kind = neighbours.dtype.type
         while True:
             k = atomic_add(counter, 0, ONE)
             if k + ONE >= np.uint64(cuts.size):
@@ -162,16 +178,21 @@ def push(c):
                 while word:
                     n = (w << SIX) + lowest_bit(word)
                     word &= word - ONE
-                    row = sent[n - near]
                     for a in range(np.uint64(offsets[n - first]), np.uint64(offsets[n - first + ONE])):
                         u = np.uint64(neighbours[a])
+                        if not loops:
+                            if u == n:
+                                continue
                         if ranged:
                             if u - far >= np.uint64(totals.shape[0]):
                                 continue
                         e = arc_values(columns, a)
                         there = totals[u - far]
                         for j in range(lanes):
-                            into(there, j, edge(row[j], e, p))
+                            if numbered:
+                                into(there, j, edge(kind(n), e, p))
+                            else:
+                                into(there, j, edge(sent[n - near, j], e, p))
                         if frontier:
                             set_bit(touched, u)
 

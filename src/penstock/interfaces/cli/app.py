@@ -9,11 +9,11 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from penstock.interfaces.cli import doctor, export, generate, info, ingest, run, verify
+from penstock.interfaces.cli import doctor, explain, export, generate, info, ingest, run, verify
 from penstock.interfaces.cli.exits import exit_code
 from penstock.version import VERSION
 
-ORDER = ("generate", "ingest", "info", "check", "run", "verify", "export", "doctor")
+ORDER = ("generate", "ingest", "info", "check", "run", "explain", "verify", "export", "doctor")
 HELP = """Graphs that do not fit in memory: stored in pages, streamed from disk, inside the memory you allow.
 
 \b
@@ -74,6 +74,7 @@ app.command("info")(info.info)
 app.command("check")(info.check)
 app.command("export")(export.export)
 app.add_typer(run.app, name="run")
+app.add_typer(explain.app, name="explain")
 app.command("verify")(verify.verify)
 app.command("doctor")(doctor.doctor)
 

@@ -7,15 +7,20 @@ import os
 import platform
 import shutil
 import tempfile
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from penstock.config import available_memory, available_threads, format_size
+from penstock.interfaces.cli.summary import tell
 from penstock.version import VERSION
+
+if TYPE_CHECKING:
+    from penstock.engine.rates import Rates
 
 PACKAGES = ("numpy", "numba", "llvmlite", "pyarrow", "xxhash", "typer", "rich", "tbb")
 HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
@@ -29,11 +34,32 @@ class Finding:
     what: str
     state: str
     text: str
+    values: dict[str, Any] | None = None
+    """Figures behind the text."""
 
 
-def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False) -> None:
-    """Look at this machine and the folder you are in; exit 1 if Penstock cannot work here."""
+def doctor(
+    measure: Annotated[
+        bool | None,
+        typer.Option(
+            "--measure/--no-measure",
+            help="Measure how fast it reads and computes, for predictions (the default where it never was), or do not.",
+            show_default=False,
+        ),
+    ] = None,
+    threads: Annotated[
+        int | None,
+        typer.Option("--threads", metavar="N", min=1, help="Compute threads to measure.", show_default=False),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """Look at this machine and the folder you are in; exit 1 if Penstock cannot work here.
+
+    What it measures takes about a quarter of a minute, needs an idle machine, and is kept for explain.
+    """
     findings = examine(Path.cwd())
+    well = all(finding.state != "bad" for finding in findings)
+    findings += _rates(Path.cwd(), measure if well else False, threads)
     if as_json:
         typer.echo(json.dumps([asdict(finding) for finding in findings], indent=2))
     else:
@@ -53,6 +79,46 @@ def examine(folder: Path) -> list[Finding]:
         _direct_io(folder),
         _disk(folder),
     ]
+
+
+def _rates(folder: Path, measure: bool | None, threads: int | None) -> list[Finding]:
+    """The rates kept for this machine, or measured now; and the lines about them."""
+    from penstock import api
+    from penstock.config import settings
+    from penstock.engine import rates
+
+    kept = rates.load(folder, settings(threads=threads).threads)
+    if measure or (measure is None and kept is None):
+        tell("measuring for about a quarter of a minute ...")
+        try:
+            kept = api.measure(folder, **({} if threads is None else {"threads": threads}))
+        except OSError as error:
+            return [Finding("rates", "warn", f"not measured: {error.strerror or error}")]
+    if kept is None:
+        return [Finding("rates", "warn", "not measured here: run penstock doctor --measure")]
+    measured = f"{kept.date}, {kept.threads} threads, kept in {rates.kept_in()}"
+    return [
+        Finding("rates", "ok", measured, kept.as_dict()),
+        *(Finding(what, "ok", text) for what, text in _in_words(kept)),
+    ]
+
+
+def _in_words(rates: Rates) -> Iterator[tuple[str, str]]:
+    def nanoseconds(seconds: float) -> str:
+        return f"{seconds * 1e9:.2f} ns"
+
+    yield "disk", f"{rates.disk / 1e9:.2f} GB/s direct, {rates.touch / 1e9:.2f} GB/s of pages read and looked at"
+    yield "into memory", f"{rates.load / 1e9:.2f} GB/s of pages; memory itself {rates.memory / 1e9:.1f} GB/s"
+    for width, curve in ((4, rates.gather4), (8, rates.gather8)):
+        points = ", ".join(
+            f"{size >> 10 if size < 1 << 20 else size >> 20} {'KiB' if size < 1 << 20 else 'MiB'} {seconds * 1e9:.1f}"
+            for size, seconds in zip(rates.sizes, curve, strict=True)
+        )
+        yield f"gather {width} bytes", f"ns per arc by size of the vector: {points}"
+    yield "vertex", f"{nanoseconds(rates.vertex)} to update, {nanoseconds(rates.emit)} to emit"
+    yield "arc", f"{nanoseconds(rates.push)} to push, {nanoseconds(rates.sweep)} to sweep, besides the gather"
+    yield "page", f"{rates.page * 1e6:.1f} us to hand out; a byte read adds {nanoseconds(rates.stream)} to a busy pass"
+    yield "start", f"{rates.start:.2f} s until a new process computes"
 
 
 def _python() -> Finding:

@@ -60,6 +60,7 @@ def with_options(**groups: Callable[..., Any]) -> Callable[[Callable[..., None]]
 # ---- settings
 
 SETTINGS = "Settings"
+CHECKPOINTS = "Checkpoints"
 SPILL = "Spill files"
 """A panel of its own: beside --no-progress the long name of the quota would be cut off at 80 columns."""
 
@@ -88,6 +89,30 @@ def limits(
 ) -> Limits:
     given = {"memory_limit": memory_limit, "threads": threads, "progress": False if quiet else progress}
     return Limits({name: value for name, value in given.items() if value is not None}, quiet)
+
+
+def placement(
+    device: Annotated[
+        str | None,
+        _option("--device", panel=SETTINGS, metavar="NAME", help="Who computes: auto, cpu, or the slow reference."),
+    ] = None,
+    tier: Annotated[
+        str | None,
+        _option("--tier", panel=SETTINGS, metavar="NAME", help="Where the arcs lie: auto, memory or disk."),
+    ] = None,
+    checkpoint: Annotated[
+        Path | None,
+        _option("--checkpoint", panel=CHECKPOINTS, metavar="DIR", help="Save the state there; go on from what is there."),
+    ] = None,
+    checkpoint_every: Annotated[
+        str | None,
+        _option(
+            "--checkpoint-every", panel=CHECKPOINTS, metavar="N|TIME", help="10 for supersteps, 30s or 5m; 60s if not given."
+        ),
+    ] = None,
+) -> dict[str, Any]:
+    given = {"device": device, "tier": tier, "checkpoint": checkpoint, "checkpoint_every": checkpoint_every}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def spill(
@@ -220,6 +245,7 @@ __all__ = [
     "limits",
     "merge_rules",
     "names",
+    "placement",
     "spill",
     "with_options",
 ]

@@ -1,103 +1,214 @@
-"""`penstock run ALGORITHM`: results to a file or as a table on stdout, statistics as JSON."""
+"""`penstock run ALGORITHM`: a command for each algorithm; results to a file or as a table on stdout, figures as JSON."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 import time
+from collections.abc import Callable
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
+from penstock.algorithms.registry import ALGORITHMS, nearest, options_of
 from penstock.errors import UsageError
-from penstock.interfaces.cli.options import Limits, Overwrite, Store, limits, with_options
+from penstock.interfaces.cli.options import Limits, Store, limits, placement, spill, with_options
 from penstock.interfaces.cli.summary import run_summary, tell
 
 if TYPE_CHECKING:
+    from penstock.edges import Edges
     from penstock.result import Result
 
 ENDINGS = (".parquet", ".csv", ".tsv", ".txt", ".json", ".arrow")
-"""What `Result.write` writes; compared before the run, not after an hour of it."""
+"""What `Rows.write` writes; compared before the run, not after an hour of it."""
+EXAMPLES = {
+    "pagerank": "penstock run pagerank web.pen --memory-limit 2GB -o ranks.parquet --json run.json",
+    "bfs": "penstock run bfs web.pen --source 42 -o levels.parquet",
+    "sssp": "penstock run sssp roads.pen --source 42 --weight length -o distances.parquet",
+}
 
-app = typer.Typer(no_args_is_help=True, help="Run an algorithm on a store.")
+
+class Algorithms(TyperGroup):
+    """All algorithms by name. One is imported, and with it the compiler, when it is called; not when it is listed."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(ALGORITHMS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        return TyperCommand(cmd_name, help=_sentence(cmd_name)) if cmd_name in ALGORITHMS else None
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name, *rest = args
+        if name in ALGORITHMS:
+            return name, command(name), rest
+        if ctx.resilient_parsing:  # of a line that is being completed
+            return None, None, rest
+        raise UsageError(nearest(name))
 
 
-@app.command()
-@with_options(limits=limits)
-def pagerank(
-    store: Store,
-    limits: Limits,
-    damping: Annotated[float, typer.Option("--damping", help="How likely the surfer follows an edge.")] = 0.85,
-    tol: Annotated[float, typer.Option("--tol", help="Stop when all ranks together change by less.")] = 1e-6,
-    max_iter: Annotated[int, typer.Option("--max-iter", help="Stop after so many iterations.")] = 100,
-    dtype: Annotated[str, typer.Option("--dtype", metavar="TYPE", help="float64, or float32 for half the memory.")] = (
-        "float64"
-    ),
+app = typer.Typer(cls=Algorithms, no_args_is_help=True, help="Run an algorithm on a store.")
+
+
+@app.callback()
+def _group() -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class Targets:
+    """Where results and figures go."""
+
+    output: Path | None = None
+    json_to: str | None = None
+    trace: Path | None = None
+    top: int | None = None
+    overwrite: bool = False
+
+    def check(self) -> None:
+        """Refuse at once what would fail after the run."""
+        from penstock.store.whole import check_target
+
+        if self.output is not None and self.output.suffix.lower() not in ENDINGS:
+            raise UsageError(f"{self.output} does not end in one of {', '.join(ENDINGS)}")
+        if self.top and self.json_to == "-":
+            raise UsageError("--top and --json - both want stdout: give one of them a file")
+        figures = None if self.json_to in (None, "-") else Path(str(self.json_to))
+        taken: dict[Path, str] = {}
+        for option, target in (("-o", self.output), ("--json", figures), ("--trace", self.trace)):
+            if target is None:
+                continue
+            if target.absolute() in taken:
+                raise UsageError(f"{taken[target.absolute()]} and {option} both write {target}: give them two names")
+            taken[target.absolute()] = option
+            check_target(target, self.overwrite)
+
+    @property
+    def shown(self) -> int:
+        """How many rows go to stdout."""
+        if self.top is not None:
+            return self.top
+        return 10 if self.output is None and self.json_to != "-" else 0
+
+
+def _result(*names: str, **rest: Any) -> Any:
+    return typer.Option(*names, rich_help_panel="Results", show_default=False, **rest)
+
+
+def targets(
     output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help=f"Write all ranks: {' '.join(ENDINGS)}"),
-    ] = None,
-    json_to: Annotated[
-        str | None, typer.Option("--json", metavar="FILE", help="Write the run's statistics; - is stdout.")
+        Path | None, _result("--output", "-o", metavar="FILE", help=f"Write the whole result: {' '.join(ENDINGS)}")
     ] = None,
     top: Annotated[
         int | None,
-        typer.Option(
-            "--top", metavar="K", min=0, help="Show the K highest ranks on stdout (10 without -o and --json -)."
-        ),
+        _result("--top", metavar="K", min=0, help="Show the K largest values on stdout (10 without -o and --json -)."),
     ] = None,
-    overwrite: Overwrite = False,
+    json_to: Annotated[
+        str | None, _result("--json", metavar="FILE", help="Write the figures of the run; - is stdout.")
+    ] = None,
+    trace: Annotated[
+        Path | None, _result("--trace", metavar="FILE", help="Write a timeline of the run, for ui.perfetto.dev.")
+    ] = None,
+    overwrite: Annotated[bool, _result("--overwrite", help="Replace the files if they exist.")] = False,
+) -> Targets:
+    return Targets(output, json_to, trace, top, overwrite)
+
+
+def command(name: str) -> Any:
+    """The command of one algorithm."""
+    from penstock.interfaces.cli.parameters import chosen, group, parameters
+
+    known = options_of(name)
+
+    @with_options(
+        options=group(parameters(known)), targets=targets, limits=limits, placement=placement, spill=spill
+    )
+    def call(
+        store: Store,
+        options: dict[str, Any],
+        targets: Targets,
+        limits: Limits,
+        placement: dict[str, Any],
+        spill: dict[str, Any],
+    ) -> None:
+        settings = limits.settings | placement | spill
+        targets.check()
+        execute(name, store, lambda kind: chosen(known, options, kind), settings, targets, quiet=limits.quiet)
+
+    alone = typer.Typer(add_completion=False, rich_markup_mode="rich")
+    text = _sentence(name) + (f"\n\n{EXAMPLES[name]}" if name in EXAMPLES else "")
+    alone.command(name, help=text, context_settings={"help_option_names": ["-h", "--help"]})(call)
+    return typer.main.get_command(alone)
+
+
+def _sentence(name: str) -> str:
+    return f"{ALGORITHMS[name][0].upper()}{ALGORITHMS[name][1:]}."
+
+
+def execute(
+    name: str,
+    store: Path,
+    options: Callable[[str], dict[str, Any]],
+    settings: dict[str, Any],
+    targets: Targets,
+    *,
+    quiet: bool = False,
 ) -> None:
-    """How often a random surfer is at each vertex; from disk, one pass over the arcs per iteration.
-
-    penstock run pagerank web.pen --memory-limit 2GB -o ranks.parquet --json run.json
-    """
+    """Run, write, show and tell. `options` makes them out of the kind of the store's ids."""
     from penstock import api
-    from penstock.store.whole import check_target
+    from penstock.observe.events import recording
 
-    if output is not None and output.suffix not in ENDINGS:
-        raise UsageError(f"{output} does not end in one of {', '.join(ENDINGS)}")
-    if top and json_to == "-":
-        raise UsageError("--top and --json - both want stdout: give one of them a file")
-    if output is not None and json_to not in (None, "-") and output.absolute() == Path(str(json_to)).absolute():
-        raise UsageError(f"-o and --json both write {output}: give them two names")
-    for target in (output, json_to):
-        if target is not None and target != "-":
-            check_target(Path(target), overwrite)
     began = time.perf_counter()
-    with api.open_graph(store) as graph:
+    with contextlib.ExitStack() as held:
+        graph = held.enter_context(api.open_graph(store))
         opened = time.perf_counter()
-        options = {"damping": damping, "tol": tol, "max_iter": max_iter, "dtype": dtype}
-        result = api.run("pagerank", graph, **options, **limits.settings)
-        ranked = time.perf_counter()
-        if output is not None:
-            result.write(output)
-        written = time.perf_counter()
-        phases = {"open": opened - began, "run": ranked - opened, "write": written - ranked}
-        if json_to is not None:
-            _write_json(statistics(result, store, phases, limits, output), json_to)
-        count = top if top is not None else 10 if output is None and json_to != "-" else 0
-        if count:
-            _show(result, count)
-    tell(run_summary(result.stats), quiet=limits.quiet)
+        given = options(graph.store.ids.kind)
+        events = held.enter_context(recording()) if targets.trace is not None else None
+        result = api.run(name, graph, **given, **settings)
+        computed = time.perf_counter()
+        if targets.output is not None:
+            result.write(targets.output, overwrite=targets.overwrite)
+        phases = {"open": opened - began, "write": time.perf_counter() - computed}
+        figures = statistics(result, store, phases, time.perf_counter() - began, settings, targets)
+        if events is not None:
+            from penstock.observe.trace import write_trace
+
+            write_trace(str(targets.trace), events, figures)
+        if targets.json_to is not None:
+            _write_json(figures, targets.json_to)
+        if targets.shown:
+            show(result, targets.shown)
+    tell(*run_summary(figures), quiet=quiet)
 
 
 def statistics(
-    result: Result, store: Path, phases: dict[str, float], limits: Limits, output: Path | None
+    result: Result | Edges,
+    store: Path,
+    phases: dict[str, float],
+    seconds: float,
+    settings: dict[str, Any],
+    targets: Targets,
 ) -> dict[str, Any]:
     """All figures of a run, ready for `json.dumps`."""
-    from penstock.config import settings
+    from penstock.config import settings as in_force
+    from penstock.observe.plain import strict
 
-    chosen = settings(**limits.settings)
-    used = {name: getattr(chosen, name) for name in ("memory_limit", "threads", "direct_io", "verify_checksums")}
-    return result.stats | {
-        "seconds": sum(phases.values()),
-        "phases": result.stats.get("phases", {}) | phases,
-        "store": str(store),
-        "output": None if output is None else str(output),
-        "settings": used,
-    }
+    used = in_force(**settings)
+    names = [field.name for field in fields(used) if field.name != "progress"]
+    figures: dict[str, Any] = strict(
+        result.stats
+        | {
+            "seconds": seconds,
+            "phases": result.stats.get("phases", {}) | phases,
+            "store": str(store),
+            "output": None if targets.output is None else str(targets.output),
+            "settings": {name: getattr(used, name) for name in names},
+        }
+    )
+    return figures
 
 
 def _write_json(figures: dict[str, Any], target: str) -> None:
@@ -111,17 +222,44 @@ def _write_json(figures: dict[str, Any], target: str) -> None:
         partial.write_text(text)
 
 
-def _show(result: Result, count: int) -> None:
+def show(result: Result | Edges, count: int) -> None:
+    """The rows of the largest values, or where nothing is large or small the first ones."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
 
-    best = result.top(count)
+    names, rows = _rows(result, count)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("", justify="right", style="dim")
-    table.add_column("vertex", justify="right")
-    for name in best.column_names[1:]:
+    for name in names:
         table.add_column(name, justify="right")
-    for place, row in enumerate(zip(*(column.to_pylist() for column in best.columns), strict=True), 1):
-        table.add_row(str(place), str(row[0]), *(f"{value:.6g}" for value in row[1:]))
-    Console(highlight=False).print(table)
+    for place, row in enumerate(rows, 1):
+        table.add_row(str(place), *map(_cell, row))
+    Console(highlight=False, markup=False).print(table)
+
+
+def _rows(result: Result | Edges, count: int) -> tuple[list[str], list[tuple[Any, ...]]]:
+    """The names of the columns, and at most so many rows."""
+    from penstock.result import Result
+
+    names: list[str] = result.schema.names
+    if isinstance(result, Result):
+        ordered = [name for name in names[1:] if name not in result.references]
+        if ordered:
+            best = result.top(count, ordered[0])
+            return names, list(zip(*(column.to_pylist() for column in best.columns), strict=True))
+    rows: list[tuple[Any, ...]] = []
+    for batch in result.batches():
+        rows += zip(*(column.to_pylist() for column in batch.slice(0, count - len(rows)).columns), strict=True)
+        if len(rows) == count:
+            break
+    return names, rows
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+__all__ = ["ENDINGS", "app", "execute", "statistics"]

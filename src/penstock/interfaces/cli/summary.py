@@ -34,21 +34,41 @@ def build_summary(report: BuildReport) -> list[str]:
     ]
 
 
-def run_summary(stats: Mapping[str, Any]) -> str:
-    """One line: how far, how fast, with how much."""
+def run_summary(stats: Mapping[str, Any]) -> list[str]:
+    """Two lines: how far and how fast; where the arcs were, and with how much memory."""
     from penstock.observe.bar import format_rate, format_seconds
 
-    if "iterations" not in stats:
-        return "nothing to do: the graph has no vertices"
-    count, converged = stats["iterations"], stats["converged"]
-    words = [
-        number(count, "iteration") + ("" if converged else ", not converged"),
-        format_seconds(sum(stats["iteration_seconds"])),
-        format_rate(stats["arcs_per_second"], "arcs"),
-        f"{format_rate(stats['bytes_per_second'], 'bytes')} from disk",
-        f"peak memory {format_size(stats['peak_memory'])}",
-    ]
-    return ", ".join(words)
+    phases = stats.get("phases", {})
+    run, load = phases.get("run", stats["seconds"]), phases.get("load", 0.0)
+    first = [f"{stats['algorithm']}: {_progress(stats)}", format_seconds(run)]
+    if load >= 0.05:
+        first[-1] += f" and {format_seconds(load)} to load"
+    if rate := stats.get("arcs_per_second"):
+        first.append(format_rate(rate, "arcs"))
+    if (resumed := stats.get("resumed_at")) is not None:
+        first.append(f"resumed at superstep {resumed:,}")
+    plans, read = stats.get("plans") or [{}], stats.get("bytes_read", 0)
+    second = ["in memory" if all(plan.get("tier") == "memory" for plan in plans) else "from disk"]
+    if read:
+        second.append(f"{format_size(read)} read, {format_rate(read / max(load or run, 1e-9), 'bytes')}")
+    if hits := stats.get("cache_hits"):
+        second.append(f"{number(hits, 'page')} from the cache")
+    if (ranges := max(plan.get("ranges", 1) for plan in plans)) > 1:
+        second.append(f"state in {ranges} ranges")
+    if stats.get("ledger_peak"):
+        second.append(f"{format_size(stats['ledger_peak'])} of {format_size(stats['memory_limit'])} used")
+    second.append(f"peak memory {format_size(stats['peak_memory'])}")
+    return [", ".join(first), ", ".join(second)]
+
+
+def _progress(stats: Mapping[str, Any]) -> str:
+    if "levels" in stats:
+        return number(stats["levels"], "level")
+    if "iterations" in stats:
+        stopped = "" if stats.get("converged", True) else ", not converged"
+        return number(stats["iterations"], "iteration") + stopped
+    steps = len(stats.get("supersteps", ())) + stats.get("supersteps_left_out", 0)
+    return number(steps, "superstep") if steps else "done"
 
 
 def number(count: int, one: str, more: str | None = None) -> str:

@@ -8,8 +8,8 @@ from penstock.errors import InputError, PenstockError, TargetExists, UsageError
 
 _RENAMED = {"types": "type", "stripes": "stripe"}
 _KEYWORDS = (
-    "allow_empty|allow_nan|columns|comment|compression|delimiter|duplicates|fill|format|header|ids|overwrite|renumber|"
-    "source|stripes|target|types|undirected|vertex_fill|weight"
+    "allow_empty|allow_nan|columns|comment|compression|delimiter|duplicates|fill|format|header|ids|max_depth|max_iter|"
+    "overwrite|renumber|source|stripes|target|types|undirected|vertex_fill|weight"
 )
 _SPELLINGS = (
     (rf"\b(?:{_KEYWORDS})=(?:True)? \((--[a-z-]+)\)", r"\1"),  # both are named: the option is enough
@@ -18,6 +18,7 @@ _SPELLINGS = (
     (rf"\b({_KEYWORDS})=(?:\(\)|\[\])", r"--\1 ''"),
     (rf"\b({_KEYWORDS})='(\w+)'", r"--\1 \2"),
     (rf"\b({_KEYWORDS})=(?:True\b|(?=[\s,;:)]|$))", r"--\1"),
+    (r"(?<![-\w])(max_(?:iter|depth))\b", r"--\1"),  # options of algorithms that are no words
 )
 
 

@@ -1,0 +1,171 @@
+"""Effective radius: within how many arcs a vertex reaches nine tenths of all that it ever reaches (HADI).
+
+Returns   radius, an integer per vertex; 0 for a vertex without arcs. stats: effective_diameter, max_radius, and
+          neighbourhood, an estimate for each h of the pairs (u, v) with v within h arcs of u.
+Needs     outgoing arcs, along which a vertex reaches; bits travel against them.
+Defined   Flajolet-Martin: a vertex starts with one bit in each of its bitstrings, bit i with probability 2^-(i+1), drawn
+          from (seed, lane, internal number). b(h, v) = b(h-1, v) | b(h-1, u) over the arcs v->u.
+          N(h, v) = 2^(mean over lanes of the lowest clear bit of b(h, v)) / 0.77351
+          radius(v) = the least whole h with N(h, v) >= 0.9 N(H, v); at step H nothing changed, or H = max_iter.
+          effective_diameter = the least h with N(h) >= 0.9 N(H), interpolated between whole h; N(h) = sum_v N(h, v).
+          A vertex without arcs counts itself, exactly.
+Passes    one over the arcs per step, less where bitstrings no longer change. All lanes share it.
+Ref       Kang et al. 2011 (HADI, PEGASUS); Flajolet and Martin 1985
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any
+
+import numpy as np
+
+from penstock.algorithms.job import Job
+from penstock.algorithms.shared import Shared
+from penstock.engine.monoid import OR
+from penstock.engine.program import Combine
+from penstock.engine.words import drawn, lowest_zero
+from penstock.errors import UsageError
+from penstock.result import Result
+
+CORRECTION = 0.77351
+"""Of Flajolet and Martin: 2^(lowest clear bit) is too large by so much."""
+SHARE = 0.9
+LAST = np.uint64(31)
+
+
+def start(v, p):
+    """One bit: how many ones a random word ends with is i with probability 2^-(i+1)."""
+    bit = min(lowest_zero(drawn(p.seed, v.lane, v.number)), LAST)
+    bits = np.uint32(np.uint64(1) << bit)
+    return bits, np.uint8(lowest_zero(bits)), True
+
+
+def bitstring(v, p):
+    return v.bits
+
+
+def unite(v, arriving, p):
+    bits = np.uint32(v.bits | arriving)
+    return bits, np.uint8(lowest_zero(bits)), bits != v.bits
+
+
+def program(lanes: int) -> Combine:
+    """A step of h per superstep."""
+    return Combine(
+        name="radius",
+        state={"bits": "uint32", "lowest": "uint8"},
+        reads=("number", "lane"),
+        params={"seed": 1},
+        init=start,
+        along="in",
+        message="uint32",
+        emit=bitstring,
+        combine=OR,
+        update=unite,
+        frontier=True,
+        lanes=lanes,
+    )
+
+
+def radius(
+    job: Job,
+    *,
+    lanes: Annotated[int, "Bitstrings per vertex: more are more exact."] = 32,
+    max_iter: Annotated[int, "Stop after so many steps."] = 256,
+    seed: Annotated[int, "Of the random bits."] = 1,
+) -> Result:
+    """Within how many arcs a vertex reaches nine tenths of all that it ever reaches."""
+    if not 1 <= lanes <= 1024:
+        raise UsageError(f"lanes must be from 1 to 1024, not {lanes}")
+    if not 0 <= max_iter < 1 << 16:
+        raise UsageError(f"max_iter must be from 0 to 65535, not {max_iter}")
+    if not 0 <= seed < 1 << 32:
+        raise UsageError(f"seed must be from 0 to 2**32 - 1, not {seed}")
+    search = program(lanes)
+    history = History(job, search)
+
+    def until(step: int, change: float) -> bool:
+        history.record(step)
+        return step >= max_iter
+
+    outcome = job.engine.run(
+        search, params={"seed": seed}, vectors=history.vectors(), slots=history.shared.slots, until=until
+    )
+    if not history.pairs:  # no arcs, no steps
+        history.record(0)
+    found = history.radius()
+    return job.result(
+        outcome,
+        {"radius": found},
+        types={"radius": "int64"},
+        iterations=outcome.steps,
+        max_radius=int(found.max(initial=0)),
+        effective_diameter=effective_diameter(history.pairs),
+        neighbourhood=history.pairs,
+    )
+
+
+class History:
+    """What the estimates were at each step, as far as it matters.
+
+    The estimate of a vertex grows with the sum over lanes of its lowest clear bits. It was within 0.9 of its last value
+    from the step on at which that sum was at most `slack` below its last value. So the steps at which the sum passed its
+    last `slack + 1` values are enough: that of value s lies at s % (slack + 1).
+    """
+
+    def __init__(self, job: Job, search: Combine) -> None:
+        self.lanes, self.slack = search.lanes, math.floor(search.lanes * math.log2(1 / SHARE))
+        self.shared = Shared(
+            job.engine,
+            [search],
+            {"sums": "uint16", "passed": "uint16"},
+            lanes={"passed": self.slack + 1},
+            without=("bits",),
+        )
+        self.pairs: list[float] = []
+
+    def vectors(self) -> dict[str, Any]:
+        return {"lowest": self.shared["lowest"]}
+
+    def record(self, step: int) -> None:
+        """Take the estimates after a step in."""
+        lowest, sums, slots = self.shared["lowest"], self.shared["sums"], self.shared.slots
+        counts = np.zeros(32 * self.lanes + 1, np.int64)
+        for lo, hi in self.shared.pieces():
+            new = lowest[lo:hi].reshape(hi - lo, -1).sum(axis=1, dtype=np.uint16)
+            if step:
+                self._note(lo, sums[lo:hi].astype(np.int64), new.astype(np.int64), step)
+            sums[lo:hi] = new
+            counts += np.bincount(new, minlength=len(counts))
+        estimates = 2.0 ** (np.arange(len(counts)) / self.lanes) / CORRECTION
+        self.pairs.append(float(counts @ estimates) + slots.rest)
+
+    def _note(self, lo: int, old: np.ndarray, new: np.ndarray, step: int) -> None:
+        passed = self._passed(lo, lo + len(new))
+        grown = np.flatnonzero(new > old)
+        for behind in range(self.slack + 1):
+            grown = grown[new[grown] - behind > old[grown]]
+            if not len(grown):
+                break
+            passed[grown, (new[grown] - behind) % (self.slack + 1)] = step
+
+    def _passed(self, lo: int, hi: int) -> np.ndarray:
+        return self.shared["passed"][lo:hi].reshape(hi - lo, -1)
+
+    def radius(self) -> np.ndarray:
+        """By slot; takes the place of the sums."""
+        found = self.shared["sums"]
+        for lo, hi in self.shared.pieces():
+            place = (found[lo:hi].astype(np.int64) - self.slack) % (self.slack + 1)
+            found[lo:hi] = np.take_along_axis(self._passed(lo, hi), place[:, None], axis=1)[:, 0]
+        return found
+
+
+def effective_diameter(pairs: list[float]) -> float:
+    """Where the neighbourhood function crosses nine tenths of its last value, on straight lines between its points."""
+    goal = SHARE * pairs[-1]
+    after = next(h for h, value in enumerate(pairs) if value >= goal)
+    if after == 0:
+        return 0.0
+    return after - 1 + (goal - pairs[after - 1]) / (pairs[after] - pairs[after - 1])

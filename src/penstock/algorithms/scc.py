@@ -1,0 +1,214 @@
+"""Strongly connected components: which vertices reach each other.
+
+Returns   component, a vertex: the one of the smallest id among those that this one reaches and is reached from.
+Needs     arcs in both directions to turn around; outgoing ones are enough. Undirected, it is wcc.
+Defined   u and v are in one component if paths of arcs lead from u to v and from v to u.
+Passes    trimming vertices without arcs in, or out, among what is left reads their arcs once; the giant component takes
+          two traversals; each round of colouring of the rest, traversals of the rest. Only touched pages are read.
+Ref       Fleischer et al. 2000 (forward-backward); Orzan 2004 (colouring); Slota et al. 2014 (both, and trimming)
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from penstock.algorithms.job import Job
+from penstock.algorithms.shared import Shared
+from penstock.algorithms.wcc import wcc
+from penstock.engine.monoid import FIRST, MAX, MIN, SUM
+from penstock.engine.plan import number_dtype
+from penstock.engine.program import NUMBER, Along, Combine
+from penstock.engine.representatives import Representatives
+from penstock.result import Result
+
+
+def untouched(v, p):
+    """Fields are given; nothing is initialised."""
+    return v.component, v.component, False
+
+
+def is_left(v, p):
+    return v.component == p.none
+
+
+def one(v, p):
+    return 1
+
+
+def lose(v, arcs, p):
+    """Some arcs lead to, or from, what is no longer left; a vertex that loses all is a component of its own."""
+    left = v.left - arcs
+    return (v.number if left == 0 else v.component), left, left == 0
+
+
+def is_left_uncoloured(v, p):
+    return v.component == p.none and v.colour != p.root
+
+
+def colour_by_root(v, first, p):
+    return v.component, p.root, True
+
+
+def is_left_coloured(v, p):
+    return v.component == p.none and v.colour == p.root
+
+
+def join_root(v, first, p):
+    return p.root, v.colour, True
+
+
+def colour_of(v, p):
+    return v.colour
+
+
+def take_smaller(v, colour, p):
+    return v.component, min(v.colour, colour), colour < v.colour
+
+
+def join_colour(v, colour, p):
+    """Arcs between the left lead to equal or smaller colours: if the largest colour ahead that has joined its root is
+    mine, I reach that root, which reaches me."""
+    return (v.colour if colour == v.colour else v.component), v.colour, colour == v.colour
+
+
+class Programs:
+    """The steps, for vertex numbers of this type."""
+
+    def __init__(self, number: np.dtype, degree: np.dtype) -> None:
+        none = number.type(np.iinfo(number).max)
+        state = {"component": number, "colour": number}
+        rooted = {"none": none, "root": none}
+
+        def trim(along: Along) -> Combine:
+            return Combine(
+                name="trim", state={"component": number, "left": degree}, reads=("number",), params={"none": none},
+                init=untouched, along=along, message="uint8", contribution="uint64", emit=one, combine=SUM, wants=is_left,
+                update=lose, frontier=True,
+            )  # fmt: skip
+
+        self.none, self.trims = none, {"in_left": trim("out"), "out_left": trim("in")}
+        self.forward = Combine(
+            name="forward", state=state, params=rooted, init=untouched, message=NUMBER, combine=FIRST,
+            wants=is_left_uncoloured, update=colour_by_root, frontier=True,
+        )  # fmt: skip
+        self.backward = Combine(
+            name="backward", state=state, params=rooted, init=untouched, along="in", message=NUMBER, combine=FIRST,
+            wants=is_left_coloured, update=join_root, frontier=True,
+        )  # fmt: skip
+        self.colour = Combine(
+            name="colour", state=state, params={"none": none}, init=untouched, message=number, emit=colour_of,
+            combine=MIN, wants=is_left, update=take_smaller, frontier=True,
+        )  # fmt: skip
+        self.join = Combine(
+            name="join", state=state, params={"none": none}, init=untouched, along="in", message=number, emit=colour_of,
+            combine=MAX, wants=is_left, update=join_colour, frontier=True,
+        )  # fmt: skip
+
+    def all(self) -> list[Combine]:
+        return [self.forward, self.backward, self.colour, self.join]
+
+
+def scc(job: Job) -> Result:
+    """The smallest vertex that each one reaches and is reached from."""
+    if not job.store.directed:
+        return wcc(job)
+    names = Representatives(job.engine)
+    search = Search(job)
+    rounds = search.run()
+    slots, component = search.slots, search.component
+    with job.stats.phase("label"):
+        components = names.give(component)
+    component[slots.body] = slots.body
+    return job.result(
+        slots, {"component": component}, references=("component",), components=components + slots.rest, rounds=rounds
+    )
+
+
+class Search:
+    """The vertices that are left, and what takes them away."""
+
+    def __init__(self, job: Job) -> None:
+        self.engine, store = job.engine, job.store
+        degree = np.promote_types(store.vertex_column("in_degree").dtype, store.vertex_column("out_degree").dtype)
+        self.programs = Programs(number_dtype(store), degree)
+        self.shared = Shared(job.engine, self.programs.all(), {"in_left": degree, "out_left": degree})
+        self.slots, self.component = self.shared.slots, self.shared["component"]
+        self.shared.fill("component", self.programs.none)
+        for lo, hi in self.shared.pieces():
+            for side in ("in", "out"):
+                self.shared[f"{side}_left"][lo:hi] = store.vertex_column(f"{side}_degree").read(lo, hi)
+        self.left = self.shared.matching(lambda lo, hi: np.ones(hi - lo, bool))
+
+    def run(self) -> int:
+        """Until nothing is left; how many rounds of colouring it took."""
+        self.trim()
+        rounds = 0
+        if self.left.any():
+            self.take_giant()
+            self.trim()
+        while self.left.any():
+            self.colour()
+            self.trim()
+            rounds += 1
+        return rounds
+
+    def gone(self) -> np.ndarray:
+        """The set of those that were left when this was last asked, and are no more."""
+        none, before = self.programs.none, self.left
+        self.left = self.shared.matching(lambda lo, hi: self.component[lo:hi] == none)
+        return before & ~self.left
+
+    def trim(self) -> None:
+        """Take away who has no arcs in, or none out, among those who are left, again and again. Who has none in cannot be
+        a neighbour ahead of anyone left: the two sides do not disturb each other."""
+        none, gone = self.programs.none, self.gone()
+        for side, program in self.programs.trims.items():
+            left = self.shared[side]
+            bare = self.shared.matching(lambda lo, hi, left=left: (self.component[lo:hi] == none) & (left[lo:hi] == 0))
+            self.become_own(bare)
+            self.engine.run(
+                program, vectors=self.shared.of(program, left=side), active=gone | bare, slots=self.slots
+            )
+        self.gone()
+
+    def become_own(self, chosen: np.ndarray) -> None:
+        """Make each of these vertices stand for its component."""
+        bits = chosen.view(np.uint8)
+        for lo, hi in self.shared.pieces():
+            here = np.flatnonzero(np.unpackbits(bits[lo // 8 : (hi + 7) // 8], bitorder="little", count=hi - lo))
+            self.component[lo:hi][here] = lo + here
+
+    def uncolour(self) -> None:
+        """Each vertex has its own number for a colour."""
+        for lo, hi in self.shared.pieces():
+            self.shared["colour"][lo:hi] = np.arange(lo, hi)
+
+    def take_giant(self) -> None:
+        """Forward and backward from the vertex of most ways through it."""
+        root = self.busiest()
+        params = {"none": self.programs.none, "root": self.programs.none.dtype.type(root)}
+        self.uncolour()
+        start = self.shared.of_numbers([root])
+        self.component[root] = root
+        for program in (self.programs.forward, self.programs.backward):
+            self.engine.run(program, params=params, vectors=self.shared.of(program), active=start, slots=self.slots)
+
+    def busiest(self) -> int:
+        """Of those who are left, the one with the most pairs of an arc in and an arc out."""
+        best, most = 0, -1.0
+        for lo, hi in self.shared.pieces():
+            ways = self.shared["in_left"][lo:hi].astype(np.float64) * self.shared["out_left"][lo:hi]
+            ways[self.component[lo:hi] != self.programs.none] = -1.0
+            at = int(ways.argmax())
+            if ways[at] > most:
+                best, most = lo + at, float(ways[at])
+        return best
+
+    def colour(self) -> None:
+        """Colour each by the smallest number that reaches it; who reaches the vertex of that number is with it."""
+        vectors, colour = self.shared.of(self.programs.colour), self.shared["colour"]
+        self.uncolour()
+        self.engine.run(self.programs.colour, vectors=vectors, active=self.left, slots=self.slots)
+        roots = self.left & self.shared.matching(lambda lo, hi: colour[lo:hi] == np.arange(lo, hi, dtype=colour.dtype))
+        self.become_own(roots)
+        self.engine.run(self.programs.join, vectors=vectors, active=roots, slots=self.slots)

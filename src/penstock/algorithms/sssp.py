@@ -1,0 +1,170 @@
+"""Shortest paths: the least total weight of a way from a source to each vertex.
+
+Returns   distance, an int64 for integer weights and a float64 otherwise; with parents, parent, a vertex. Null where no
+          source reaches. A source is its own parent.
+Needs     an edge column of weights that are not negative. Arcs are followed forwards. For parents of real distances,
+          the incoming arcs of a directed graph, or dtype="float32".
+Defined   parent(v) is a u with d(u) + w(u, v) = d(v): of those the fewest such arcs from a source, of these the one of
+          the smallest internal number.
+Passes    delta-stepping; from disk, each superstep reads the pages of the vertices that changed in the least bucket.
+Ref       Meyer and Sanders 2003; Beamer et al. 2015; Zhang et al. 2020
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+
+from penstock.algorithms.job import Job, floats
+from penstock.engine.engine import Outcome
+from penstock.engine.monoid import ARGMIN, MIN, Monoid, pair, pair_number, pair_value
+from penstock.engine.plan import number_dtype
+from penstock.engine.program import Bucketed, Combine
+from penstock.errors import InputError, UsageError
+from penstock.result import Result
+from penstock.store.columns import from_extreme
+
+FAR32, FAR64 = np.uint32(0xFFFFFFFF), np.int64(0x7FFFFFFFFFFFFFFF)
+"""The distance of a vertex that was not reached, in integers."""
+FAR = {"uint32": FAR32, "int64": FAR64, "float32": np.float32(np.inf), "float64": np.float64(np.inf)}
+UNSEEN = np.uint32(0xFFFFFFFF)
+
+
+# ---- distances
+
+
+def init32(v, p):
+    return (np.uint32(0), True) if v.seed > 0 else (FAR32, False)
+
+
+def init64(v, p):
+    return (np.int64(0), True) if v.seed > 0 else (FAR64, False)
+
+
+def init_real(v, p):
+    return (0.0, True) if v.seed > 0 else (np.inf, False)
+
+
+def emit(v, p):
+    return v.distance
+
+
+def longer32(distance, e, p):
+    return distance + np.uint32(e[0])
+
+
+def longer64(distance, e, p):
+    return distance + np.int64(e[0])
+
+
+def bounded32(distance, e, p):
+    """No further than FAR32, where some distance may not fit."""
+    return np.uint32(min(np.int64(distance) + np.int64(e[0]), np.int64(FAR32)))
+
+
+def bounded64(distance, e, p):
+    return distance + np.int64(e[0]) if np.int64(e[0]) <= FAR64 - distance else FAR64
+
+
+def longer_real(distance, e, p):
+    # NaN is the least of all, so that it shows in the result.
+    return distance + e[0] if e[0] == e[0] else -np.inf  # noqa: PLR0124
+
+
+def update(v, total, p):
+    return (total, True) if total < v.distance else (v.distance, False)
+
+
+def program(kind: str, weight: str, *, bounded: bool = False) -> Combine:
+    """Distances of this dtype. Bounded: candidates beyond the dtype's largest number are cut to it."""
+    edges = {"uint32": (longer32, bounded32), "int64": (longer64, bounded64)}
+    return Combine(
+        name="sssp",
+        state={"distance": kind},
+        reads=("seed",),
+        params={"delta": 1.0},
+        columns=(weight,),
+        init={"uint32": init32, "int64": init64}.get(kind, init_real),
+        message=kind,
+        emit=emit,
+        edge=edges[kind][bounded] if kind in edges else longer_real,
+        combine=MIN,
+        update=update,
+        frontier=True,
+        bucketed=Bucketed("distance"),
+    )
+
+
+class Weights(NamedTuple):
+    """What the column's index says of it."""
+
+    real: bool
+    largest: Any
+    typical: float
+    """The mean over the pages of their largest weight."""
+
+
+def weights(job: Job, column: str) -> Weights:
+    """Look at a column's index; refuse what cannot be a length."""
+    store = job.store
+    direction = store.direction("out")
+    if column not in direction.columns:
+        have = ", ".join(direction.columns)
+        raise UsageError(
+            f"{store.path} has no edge column {column!r}: choose a weight among {have}"
+            if have
+            else f"{store.path} has no edge columns to weigh edges by: build it with one, or run bfs to count arcs"
+        )
+    kind = direction.column_dtype(column)
+    if kind.kind not in "uif" or direction.columns[column].endswith("]"):
+        raise UsageError(f"edge column {column!r} holds {direction.columns[column]}, which is no length")
+    records = direction.column_records[column]
+    if not len(records):
+        return Weights(kind.kind == "f", 0, 1.0)
+    low = [from_extreme(int(bits), kind) for bits in records["minimum"]]
+    high = [from_extreme(int(bits), kind) for bits in records["maximum"]]
+    if np.isnan(low).any():
+        raise InputError(f"edge column {column!r} of {store.path} holds NaN, which is no length")
+    if (least := min(low)) < 0:
+        raise InputError(f"edge column {column!r} of {store.path} holds {least}: shortest paths take no negative weights")
+    return Weights(kind.kind == "f", max(high), float(np.mean(np.minimum(high, 1e300))))
+
+
+def width(job: Job, typical: float) -> float:
+    """A bucket wide enough to have work for all, and so narrow that little of it is done again."""
+    arcs, active = job.store.direction("out").arcs, max(1, job.store.active)
+    return max(typical / max(1.0, arcs / active), 1e-300)
+
+
+def distances(job: Job, seeds: list[int], column: str, delta: float | None, dtype: str) -> tuple[str, Outcome]:
+    """The distances, in the narrowest type that holds them; which that is."""
+    known = weights(job, column)
+    params = {"delta": width(job, known.typical) if delta is None else delta}
+    if known.real:
+        outcome = job.engine.run(program(dtype, column), seeds=seeds, params=params)
+        if (outcome.state["distance"] == -np.inf).any():
+            raise InputError(f"edge column {column!r} of {job.store.path} holds NaN, which is no length")
+        return dtype, outcome
+    largest = int(known.largest)
+    for kind in ("uint32", "int64"):
+        most = int(FAR[kind])
+        # A way that is shorter than another passes no vertex twice.
+        certain = largest * max(1, job.store.active) < most
+        if largest >= most or (kind == "uint32" and not certain and largest > most >> 8):
+            continue
+        outcome = job.engine.run(program(kind, column, bounded=not certain), seeds=seeds, params=params)
+        reached = outcome.state["distance"]
+        if certain or int(reached[reached < most].max(initial=0)) < most - largest:
+            return kind, outcome
+        del outcome, reached
+    raise InputError(f"distances by edge column {column!r} of {job.store.path} exceed 63 bits: store it as double")
+
+
+# ---- parents
+
+
+def init_parent(v, p):
+    if v.seed > 0:
+        return v.distance, np.uint32(0), v.number, True
+    return v.distance, UNSEEN, v.number, False

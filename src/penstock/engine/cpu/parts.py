@@ -1,0 +1,68 @@
+"""What the executors of forms without a frontier share: kernels made once, vertex columns by slot, chunks of slots."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from penstock.engine.compile import adapters, fingerprint, make_kernel, usable
+from penstock.engine.plan import read_dtype
+from penstock.engine.program import Program
+from penstock.engine.vectors import Slots
+
+if TYPE_CHECKING:
+    from penstock.engine.engine import Engine
+
+_CHUNK = 1 << 14
+"""Slots that a thread takes at a time."""
+
+
+class Kernels:
+    """The kernels of one program by the names of their templates, made when first used."""
+
+    def __init__(self, program: Program, templates: tuple[ModuleType, ...], functions: dict[str, Any], about: tuple[Any, ...]):
+        self.program, self.templates, self.about = program, templates, about
+        self._parts = adapters(program, flagged=False)
+        for name, value in functions.items():
+            setattr(self._parts, name, usable(value) if callable(value) else value)
+        self._made: dict[str, Any] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in self._made:
+            template = next(getattr(module, name) for module in self.templates if hasattr(module, name))
+            self._made[name] = make_kernel(template, self._parts, self.program, *self.about)
+        return self._made[name]
+
+
+_KEPT: dict[str, Kernels] = {}
+
+
+def kernels_of(program: Program, *templates: ModuleType, constants: dict[str, Any], **functions: Any) -> Kernels:
+    """The kernels of a program; the same ones for a program that does the same."""
+    fields = [(name, getattr(program, name)) for name in sorted(program.__dataclass_fields__) if name != "name"]
+    about = tuple(sorted(constants.items()))
+    key = fingerprint(program.form, fields, about)
+    if key not in _KEPT:
+        known = {name: function for name, function in functions.items() if function is not None}
+        _KEPT[key] = Kernels(program, templates, known | constants, about)
+    return _KEPT[key]
+
+
+def read_column(engine: Engine, slots: Slots, name: str, *, spilled: bool = False) -> np.ndarray:
+    """A vertex column by slot."""
+    found = engine.vectors.make(slots.count, read_dtype(engine.store, name), name, spilled=spilled)
+    if name == "seed":
+        found[:] = slots.seed_column()
+        return found
+    column = engine.store.vertex_column(name)
+    column.read(0, slots.active, out=found[: slots.active])
+    for slot, number in enumerate(slots.alone, slots.active):
+        found[slot] = column.read(number, number + 1)[0]
+    return found
+
+
+def chunks(count: int) -> np.ndarray:
+    """Cuts of so many slots into what a thread takes at a time."""
+    return np.append(np.arange(0, count, _CHUNK), count).astype(np.uint64)

@@ -1,0 +1,286 @@
+"""What a run would do, and why: its plan beside what the model says it takes; beside what happened, if it was run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from penstock.config import Settings, format_size
+from penstock.engine.model import Prediction, predict
+from penstock.engine.plan import Plan, make_plan
+from penstock.engine.program import Combine, Pair, Program, Row, Sweep
+from penstock.engine.rates import Rates
+from penstock.engine.rates import load as kept_rates
+from penstock.engine.vectors import Slots
+from penstock.errors import DoesNotFit
+from penstock.store.reader import Store
+
+if TYPE_CHECKING:
+    from penstock.engine.engine import Engine
+
+ASSUMED = 20
+"""Supersteps of a program that stops by itself, when nobody says how many."""
+MOST_RUNS = 8
+"""Runs of programs that a prediction is made for beside what happened."""
+UNMEASURED = "not measured here: run penstock doctor --measure"
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A program that an algorithm runs."""
+
+    program: Program
+    passes: int | None = None
+    """How many supersteps, if that is known before."""
+    note: str = ""
+    """What is worth saying about the number."""
+    headroom: int = 0
+    """Bytes per vertex of vectors that the algorithm holds besides the program's."""
+
+
+@dataclass(frozen=True)
+class Explained:
+    """One stage: its plan and prediction; without them, why it cannot be run."""
+
+    stage: Stage
+    plan: Plan | None = None
+    prediction: Prediction | None = None
+    refused: str = ""
+    smallest: int = 0
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "program": self.stage.program.name,
+            "form": self.stage.program.form,
+            "passes": self.stage.passes,
+            "note": self.stage.note,
+            "fits": self.plan is not None,
+            "refused": self.refused or None,
+            "smallest_memory_limit": self.smallest,
+            "plan": None if self.plan is None else self.plan.as_dict(),
+            "prediction": None if self.prediction is None else self.prediction.as_dict(),
+        }
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The stages of an algorithm on a store. `str()` draws it as a tree."""
+
+    algorithm: str
+    store: str
+    memory_limit: int
+    measured: bool
+    """Whether the rates are this machine's own."""
+    stages: tuple[Explained, ...]
+    happened: Mapping[str, Any] = field(default_factory=dict)
+    """The statistics of a run, if there was one."""
+
+    @property
+    def fits(self) -> bool:
+        return all(each.plan is not None for each in self.stages)
+
+    @property
+    def smallest(self) -> int:
+        """The least memory_limit that all stages could be run in."""
+        return max((each.smallest for each in self.stages), default=0)
+
+    @property
+    def seconds(self) -> float:
+        """Predicted for all stages together."""
+        return sum(each.prediction.seconds for each in self.stages if each.prediction is not None)
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "algorithm": self.algorithm,
+            "store": self.store,
+            "memory_limit": self.memory_limit,
+            "fits": self.fits,
+            "smallest_memory_limit": self.smallest,
+            "measured": self.measured,
+            "seconds": self.seconds if self.fits else None,
+            "stages": [each.as_dict() for each in self.stages],
+            "happened": dict(self.happened) or None,
+        }
+
+    def __str__(self) -> str:
+        return "\n".join(_drawn(self.tree()))
+
+    def tree(self) -> Tree:
+        """Lines and the lines below them."""
+        rate = "" if self.measured else f" ({UNMEASURED})"
+        ends = f"about {_seconds(self.seconds)}{rate}" if self.fits else "does not fit"
+        if not self.stages:
+            ends = "passes unknown"
+        head = f"{self.algorithm} on {self.store} in {format_size(self.memory_limit)}: {ends}"
+        below = [_stage_tree(each) for each in self.stages]
+        if not below:
+            below = [("it does not tell its programs before it runs: use analyze to see them", [])]
+        if self.happened:
+            below.append(_beside(self))
+        return head, below
+
+
+Tree = tuple[str, list["Tree"]]
+
+
+def explain(
+    name: str, store: Store, stages: Sequence[Stage], settings: Settings, *, loaded: bool = False, warm: bool = False
+) -> Explanation:
+    """Plan the stages and predict what they take. Nothing of the graph is read but its index.
+
+    `loaded`: the arcs are in memory. `warm`: this process has loaded the kernels.
+    """
+    kept = kept_rates(store.path, settings.threads)
+    rates = kept or Rates.default(settings.threads)
+    found: list[Explained] = []
+    for place, stage in enumerate(stages):
+        # The arcs that one stage has read serve the next ones, and so do kernels, more or less.
+        again = loaded or any(each.plan is not None and each.plan.tier == "memory" for each in found)
+        found.append(explain_stage(stage, store, settings, rates, loaded=again, warm=warm or place > 0))
+    return Explanation(name, str(store.path), settings.memory_limit, kept is not None, tuple(found))
+
+
+def explain_stage(
+    stage: Stage, store: Store, settings: Settings, rates: Rates, *, loaded: bool = False, warm: bool = False
+) -> Explained:
+    """One program: its plan and prediction, or why it does not fit."""
+    slots = Slots(store).count
+    try:
+        plan = make_plan(stage.program, store, settings, slots, held=stage.headroom * slots)
+    except DoesNotFit as refused:
+        return Explained(stage, refused=str(refused), smallest=refused.needed)
+    passes = stage.passes or (ASSUMED if isinstance(stage.program, Combine) else 1)
+    prediction = predict(plan, stage.program, store, rates, settings, passes, loaded=loaded, warm=warm)
+    return Explained(stage, plan, prediction, smallest=plan.smallest)
+
+
+def foreseen(engine: Engine, *, loaded: bool = False) -> dict[str, Any] | None:
+    """What the model says of the supersteps that an engine has done; None where no rates are kept for this machine,
+    or programs were run so often that it would say little."""
+    if not 1 <= len(engine.plans) <= MOST_RUNS:
+        return None
+    rates = kept_rates(engine.store.path, engine.settings.threads)
+    if rates is None:
+        return None
+    done: dict[str, int] = {}
+    for step in engine.stats.supersteps:
+        done[step.get("program", "")] = done.get(step.get("program", ""), 0) + 1
+    names = [plan.program for plan in engine.plans]
+    phases: dict[str, float] = {}
+    read, bounds = 0, []
+    for program, plan in zip(engine.programs, engine.plans, strict=True):
+        passes = -(-done.get(plan.program, 1) // names.count(plan.program))
+        told = predict(plan, program, engine.store, rates, engine.settings, passes, loaded=loaded, warm=True)
+        loaded = loaded or plan.tier == "memory"
+        for name, seconds in told.phases.items():
+            phases[name] = phases.get(name, 0.0) + seconds
+        read += told.bytes_read
+        bounds.append((told.seconds, told.bound))
+    return {"seconds": sum(phases.values()), "phases": phases, "bytes_read": read, "bound": max(bounds)[1]}
+
+
+# ---- words
+
+
+def _stage_tree(each: Explained) -> Tree:
+    program, plan, prediction = each.stage.program, each.plan, each.prediction
+    form = {Combine: "combine", Sweep: "sweep", Row: "row", Pair: "pair"}.get(type(program), program.form)
+    head = f"{program.name} ({form})"
+    if plan is None or prediction is None:
+        return head, [(f"does not fit: {each.refused}", [])]
+    lines: list[Tree] = [
+        (f"arcs: {_where(plan)}", [(reason, []) for reason in plan.why]),
+        (f"direction: {_direction(program, plan)}", []),
+        (f"passes: {_passes(each)}", []),
+        (_memory(plan), [(text, []) for text in _shares(plan)]),
+        (f"smallest memory_limit: {format_size(plan.smallest)}", []),
+    ]
+    about = ", an estimate: how much is visited shows in the run" if prediction.estimate else ""
+    phases: list[Tree] = [(f"{name} {_seconds(seconds)}", []) for name, seconds in prediction.phases.items()]
+    reads: Tree = (f"reads {format_size(prediction.bytes_read)} from disk", [])
+    lines.append((f"takes {_seconds(prediction.seconds)}, bound by {prediction.bound}{about}", [*phases, reads]))
+    return head, lines
+
+
+def _where(plan: Plan) -> str:
+    if plan.tier == "memory":
+        return f"in memory, {format_size(plan.topology_bytes)}"
+    return f"from disk, {format_size(plan.topology_bytes)} of pages"
+
+
+def _direction(program: Program, plan: Plan) -> str:
+    if isinstance(program, Combine) and program.frontier:
+        return "push or pull, as the frontier has it"
+    names = " and ".join("incoming" if name == "in" else "outgoing" for name in plan.sides)
+    return f"pull along the {names} arcs" if isinstance(program, Combine | Row) else f"over the {names} arcs"
+
+
+def _passes(each: Explained) -> str:
+    note = f" ({each.stage.note})" if each.stage.note else ""
+    if isinstance(each.stage.program, Combine) and each.stage.program.frontier:
+        return "as many as there are levels" + note
+    assert each.prediction is not None
+    return f"{each.prediction.passes}{note if each.stage.passes else note or ' (assumed)'}"
+
+
+def _memory(plan: Plan) -> str:
+    taken = plan.window_bytes + plan.fixed_bytes + (plan.topology_bytes if plan.tier == "memory" else plan.cache_bytes)
+    return f"memory: {format_size(taken)} of {format_size(plan.memory_limit)}"
+
+
+def _shares(plan: Plan) -> Iterator[str]:
+    ranges = f", {format_size(plan.window_bytes)} at a time in {plan.ranges} ranges" if plan.ranges > 1 else ""
+    yield f"state {format_size(plan.state_bytes)}{ranges}"
+    if plan.tier == "memory":
+        yield f"arcs {format_size(plan.topology_bytes)}"
+        return
+    yield f"index and ring {format_size(plan.fixed_bytes)}"
+    share = plan.cache_bytes / plan.topology_bytes if plan.topology_bytes else 0.0
+    yield f"page cache {format_size(plan.cache_bytes)}, {share:.0%} of the pages"
+
+
+def _beside(told: Explanation) -> Tree:
+    """Predicted and measured, line by line."""
+    stats = told.happened
+    phases = dict(stats.get("phases", {}))
+    predicted: dict[str, float] = {}
+    for each in told.stages:
+        for name, seconds in (each.prediction.phases if each.prediction is not None else {}).items():
+            predicted[name] = predicted.get(name, 0.0) + seconds
+    lines: list[Tree] = []
+    for name, mine in (("start", "prepare"), ("load", "load"), ("run", "run")):
+        if name in predicted or mine in phases:
+            lines.append((f"{name}: {_seconds(predicted.get(name, 0.0))}, was {_seconds(phases.get(mine, 0.0))}", []))
+    read = sum(each.prediction.bytes_read for each in told.stages if each.prediction is not None)
+    lines.append((f"read: {format_size(read)}, was {format_size(stats.get('bytes_read', 0))}", []))
+    supersteps = stats.get("supersteps", [])
+    passes = sum(each.prediction.passes for each in told.stages if each.prediction is not None)
+    if supersteps:
+        lines.append((f"passes: {passes}, were {supersteps[-1]['superstep']}", []))
+    lines.append((f"pages found in the cache: {stats.get('cache_hits', 0):,}", []))
+    lines.append((f"memory counted: at most {format_size(stats.get('ledger_peak', 0))}", []))
+    lines.append((f"memory of the process: at most {format_size(stats.get('peak_memory', 0))}", []))
+    return f"run: {_seconds(told.seconds)} predicted, was {_seconds(sum(phases.values()))}", lines
+
+
+def _seconds(seconds: float) -> str:
+    if seconds < 1:
+        return f"{seconds * 1e3:.3g} ms"
+    return f"{seconds:.3g} s" if seconds < 120 else f"{seconds / 60:.1f} min"
+
+
+def _drawn(tree: Tree) -> Iterator[str]:
+    head, below = tree
+    yield head
+    yield from _branches(below, "")
+
+
+def _branches(below: list[Tree], prefix: str) -> Iterator[str]:
+    for place, (line, more) in enumerate(below):
+        last = place == len(below) - 1
+        yield f"{prefix}{'└── ' if last else '├── '}{line}"
+        yield from _branches(more, prefix + ("    " if last else "│   "))
+
+
+__all__ = ["Explained", "Explanation", "Stage", "explain", "foreseen"]

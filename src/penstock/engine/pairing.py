@@ -1,0 +1,106 @@
+"""What a pair program takes: bytes of its lists, marks and rows, and the plan made from them."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from penstock.config import Settings
+from penstock.engine.plan import SLACK, Plan, number_dtype, stream_bytes, vector_bytes
+from penstock.engine.program import Pair
+from penstock.errors import DoesNotFit
+from penstock.memory.spill import BOUNCE
+from penstock.memory.topology import Resident
+from penstock.store.reader import Store
+
+CHUNK = 1 << 14
+"""The fewest entries worth a second thread, or a read."""
+NEAR = 1 << 16
+"""Vertices of low rank whose totals each thread has for itself."""
+SPILLING = 4 * BOUNCE
+"""What writing and reading a temporary file takes."""
+_HUBS = 1 << 16
+"""The most vertices that have a row: of more, too few are neighbours."""
+
+
+def has_ways(program: Pair, store: Store) -> bool:
+    """Whether it matters which arcs there are between two neighbours."""
+    return program.per_vertex and program.corner is not None and store.directed
+
+
+def entry_dtype(store: Store, ways: bool) -> np.dtype:
+    """What entries of oriented lists are: the rank of a neighbour, and two bits where ways matter."""
+    most = 1 << (30 if ways else 32)
+    return np.dtype(np.uint32 if store.vertices <= most else np.uint64)
+
+
+def hub_count(vertices: int, room: int) -> int:
+    """How many vertices get a row of bits in so many bytes."""
+    return min(vertices, _HUBS, math.isqrt(max(0, room) * 8) // 64 * 64 or (vertices if vertices * vertices <= room else 0))
+
+
+def row_bytes(hubs: int) -> int:
+    return hubs * ((hubs + 63) // 64) * 8
+
+
+def mark_bytes(program: Pair, vertices: int) -> int:
+    """One thread's marks: a bit for each vertex, or a byte where a corner function asks for ways."""
+    return vertices if _called(program) else (vertices + 63) // 64 * 8
+
+
+def _called(program: Pair) -> bool:
+    return program.per_vertex and program.corner is not None
+
+
+def pair_plan(program: Pair, store: Store, settings: Settings, slots: int, *, held: int, resident: bool) -> Plan:
+    """In memory, where arcs, lists and vectors fit; else from disk, with as many ranges of lists as it takes."""
+    direction, threads, active = store.direction("out"), settings.threads, store.active
+    size = entry_dtype(store, has_ways(program, store)).itemsize
+    entries = direction.arcs if store.directed else direction.arcs // 2
+    lists = entries * size
+    state = 0
+    if program.per_vertex:
+        total = np.dtype(program.total).itemsize
+        state = slots * (vector_bytes(program, store, number_dtype(store))[0] + total)
+        state += threads * min(NEAR, active) * (total + 8)
+    fixed = 8 * (active + 1) + threads * mark_bytes(program, active)
+    if store.meta["order"] != "degree":
+        # Ranks, and what it takes to find them or to put totals back in the order of the vertices.
+        fixed += active * (number_dtype(store).itemsize + 28)
+    rows = 0 if _called(program) else row_bytes(hub_count(active, lists // 2))
+    arcs = Resident.needed(direction, ())
+    stream = stream_bytes(direction, (), threads)
+    limit, free = settings.memory_limit, settings.memory_limit - held - SLACK
+    in_memory = fixed + state + lists + max(rows, 0 if resident else stream + 8 * store.page_size) + arcs
+    longest = _longest(store, entries) * size
+    least = held + SLACK + fixed + state + stream + SPILLING + 2 * longest
+    tier, why = settings.tier, []
+    if tier == "auto":
+        tier = "memory" if in_memory <= free and not settings.state_ranges else "disk"
+        why.append(f"arcs, lists and state {'fit into' if tier == 'memory' else 'together exceed'} the budget")
+    elif tier == "memory" and in_memory > free:
+        raise DoesNotFit(f"{program.name} in memory", needed=in_memory + held + SLACK, limit=limit)
+    ranges = 1
+    if tier == "disk":
+        if least > limit:
+            raise DoesNotFit(f"{program.name} of {slots:,} vertices", needed=least, limit=limit)
+        room = free - fixed - state - stream - SPILLING
+        if lists > room or (settings.state_ranges or 1) > 1:
+            # A quarter is for the lists that stream past, and up to a quarter for rows.
+            ranges = max(-(-lists // max(1, room // 2)), settings.state_ranges or 1)
+            why.append(f"about {ranges} ranges of lists are held in turn, while all of them stream past")
+    return Plan(
+        program=program.name, form=program.form, tier=tier, sides=(direction.name,), ranges=ranges,
+        state_bytes=state, window_bytes=state, topology_bytes=arcs + lists if tier == "memory" else len(direction) * store.page_size,
+        fixed_bytes=fixed + (rows if tier == "memory" else stream), cache_bytes=0, smallest=least, memory_limit=limit,
+        why=tuple(why),
+    )  # fmt: skip
+
+
+def _longest(store: Store, entries: int) -> int:
+    """A bound of the longest list, parallel arcs each: what is known before the arcs were counted."""
+    if store.directed and not store.has_direction("in"):
+        return entries
+    names = ("out", "in") if store.directed else ("out",)
+    return min(entries, sum(int(store.direction(name).records["largest_degree"].max(initial=0)) for name in names))
