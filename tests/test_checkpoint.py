@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import child
@@ -89,6 +90,7 @@ def test_killed_and_resumed(store: Path, tmp_path: Path, name: str, place: str) 
         assert stats["resumed_at"] == after
         assert len(stats["supersteps"]) == len(whole["supersteps"]) - after
         assert not folder.exists()
+    assert [path.name for path in store.parent.iterdir()] == [store.name]
 
 
 def test_killed_again_and_again(store: Path, tmp_path: Path) -> None:
@@ -130,22 +132,24 @@ def test_killed_while_saving(store: Path, tmp_path: Path, moment: str, nth: int)
 
 @pytest.mark.slow
 def test_killed_at_any_moment(tmp_path: Path) -> None:
-    """By the command line, whenever the folder is first seen to change, and some time later."""
+    """By the command line, some time after it was seen to save."""
     store, folder = tmp_path / "k.pen", tmp_path / "c"
     pk.generate("kron", store, scale=14, undirected=True, seed=3)
     words = ["run", "pagerank", str(store), "--tol", "0", "--max-iter", "40", "--threads", "1", "--tier", "disk", "-q"]
     words += ["--checkpoint", str(folder), "--checkpoint-every", "3", "-o", str(tmp_path / "r.parquet")]
     code = f"import sys; sys.argv[1:] = {words!r}; from penstock.interfaces.cli import main; main()"
-    for pause in (0.0, 0.01, 0.03, 0.1, 0.2):
+    current = folder / checkpoints.CURRENT
+    for pause in (0.0, 0.003, 0.01, 0.03):
+        before = current.read_bytes() if current.exists() else b""
         begun = child.start(code)
-        while not (folder / checkpoints.CURRENT).exists() and begun.poll() is None:
+        while begun.poll() is None and (not current.exists() or current.read_bytes() == before):
             time.sleep(0.001)
         time.sleep(pause)
         begun.kill()
         begun.wait()
     assert child.start(code).wait() == 0
     right = pk.pagerank(store, tol=0, max_iter=40, threads=1, tier="disk").table
-    assert pa.parquet.read_table(tmp_path / "r.parquet").equals(right)  # type: ignore[attr-defined]
+    assert pq.read_table(tmp_path / "r.parquet").equals(right)
     assert not folder.exists()
 
 
@@ -267,7 +271,7 @@ def test_a_run_that_fails_keeps_what_it_saved(store: Path, tmp_path: Path) -> No
 
 def test_a_finished_run_leaves_nothing(store: Path, tmp_path: Path) -> None:
     for name in HERE:
-        stats = run(name, store, tmp_path / "c", **RUNS[name])[1]
+        stats = pk.run(name, store, checkpoint=tmp_path / "c", checkpoint_every="2", **RUNS[name]).stats
         assert stats["checkpoints"] > 1
         assert stats["resumed_at"] is None
         assert not (tmp_path / "c").exists()

@@ -27,11 +27,16 @@ class Job:
         self.engine = Engine(graph.store, settings, self.stats, resident=graph.loaded)
 
     def seeds(self, source: Any) -> list[int]:
-        """The internal numbers of one id or of several; each once."""
+        """The internal numbers of one id or of several, at least one; each once."""
+        found = self.numbers(source)
+        if not found:
+            raise UsageError(f"{self.name} needs at least one source")
+        return found
+
+    def numbers(self, source: Any) -> list[int]:
+        """The internal numbers of ids; each once."""
         single = isinstance(source, str | bytes) or not isinstance(source, Collection | np.ndarray)
         wanted = [source] if single else list(source)
-        if not wanted:
-            raise UsageError(f"{self.name} needs at least one source")
         return list(dict.fromkeys(self.store.ids.number(vertex) for vertex in wanted))
 
     def sample(self, count: int, seed: int) -> np.ndarray:
@@ -49,6 +54,7 @@ class Job:
         nulls: Mapping[str, Any] | None = None,
         references: Sequence[str] = (),
         types: Mapping[str, str] | None = None,
+        subset: np.ndarray | None = None,
         **notes: Any,
     ) -> Result:
         """A result from vectors by slot."""
@@ -68,7 +74,7 @@ class Job:
         }
         return Result(
             self.store.ids, values, isolated, self.figures(**notes), nulls=nulls, references=references,
-            exceptions=exceptions, types=types,
+            exceptions=exceptions, types=types, subset=subset,
         )  # fmt: skip
 
     def figures(self, **notes: Any) -> dict[str, Any]:

@@ -16,7 +16,7 @@ Ref       Kang et al. 2011 (HADI, PEGASUS); Flajolet and Martin 1985
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 
@@ -90,7 +90,7 @@ def radius(
         return step >= max_iter
 
     outcome = job.engine.run(
-        search, params={"seed": seed}, vectors=history.vectors(), slots=history.shared.slots, until=until
+        search, params={"seed": seed}, vectors=history.shared.of(search), slots=history.shared.slots, until=until
     )
     if not history.pairs:  # no arcs, no steps
         history.record(0)
@@ -124,9 +124,6 @@ class History:
             without=("bits",),
         )
         self.pairs: list[float] = []
-
-    def vectors(self) -> dict[str, Any]:
-        return {"lowest": self.shared["lowest"]}
 
     def record(self, step: int) -> None:
         """Take the estimates after a step in."""

@@ -15,7 +15,9 @@ ALGORITHMS: dict[str, str] = {
     "ppr": "how often a random surfer who starts again at the sources is at each vertex",
     "degree": "degrees of the vertices and how they are distributed",
     "kcore": "core numbers of the vertices",
+    "hits": "hubs and authorities",
     "bfs": "levels and parents of a breadth-first search",
+    "sssp": "shortest distances along weighted edges",
     "wcc": "weakly connected components, by the smallest vertex of each",
     "cdlp": "communities by label propagation",
     "triangles": "how many triangles a vertex is a corner of",
@@ -24,6 +26,10 @@ ALGORITHMS: dict[str, str] = {
     "closeness": "how near those who reach a vertex are to it",
     "radius": "within how many arcs a vertex reaches most of what it reaches",
     "scc": "which vertices reach each other",
+    "neighborhood": "who is within so many arcs of the sources",
+    "egonet": "the edges among the vertices around the sources",
+    "induced": "the edges among a set of vertices",
+    "cross_edges": "the edges that join a set of vertices with another one",
 }
 """What each algorithm finds, in a line."""
 

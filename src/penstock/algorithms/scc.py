@@ -10,6 +10,8 @@ Ref       Fleischer et al. 2000 (forward-backward); Orzan 2004 (colouring); Slot
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from penstock.algorithms.job import Job
@@ -35,9 +37,14 @@ def one(v, p):
     return 1
 
 
-def lose(v, arcs, p):
-    """Some arcs lead to, or from, what is no longer left; a vertex that loses all is a component of its own."""
-    left = v.left - arcs
+def lose_in(v, arcs, p):
+    """Some arcs come from what is no longer left; a vertex that loses all of them is a component of its own."""
+    left = v.in_left - arcs
+    return (v.number if left == 0 else v.component), left, left == 0
+
+
+def lose_out(v, arcs, p):
+    left = v.out_left - arcs
     return (v.number if left == 0 else v.component), left, left == 0
 
 
@@ -79,14 +86,15 @@ class Programs:
         state = {"component": number, "colour": number}
         rooted = {"none": none, "root": none}
 
-        def trim(along: Along) -> Combine:
+        def trim(side: str, along: Along, lose: Any) -> Combine:
             return Combine(
-                name="trim", state={"component": number, "left": degree}, reads=("number",), params={"none": none},
+                name="trim", state={"component": number, side: degree}, reads=("number",), params={"none": none},
                 init=untouched, along=along, message="uint8", contribution="uint64", emit=one, combine=SUM, wants=is_left,
                 update=lose, frontier=True,
             )  # fmt: skip
 
-        self.none, self.trims = none, {"in_left": trim("out"), "out_left": trim("in")}
+        self.none = none
+        self.trims = {"in_left": trim("in_left", "out", lose_in), "out_left": trim("out_left", "in", lose_out)}
         self.forward = Combine(
             name="forward", state=state, params=rooted, init=untouched, message=NUMBER, combine=FIRST,
             wants=is_left_uncoloured, update=colour_by_root, frontier=True,
@@ -105,7 +113,7 @@ class Programs:
         )  # fmt: skip
 
     def all(self) -> list[Combine]:
-        return [self.forward, self.backward, self.colour, self.join]
+        return [*self.trims.values(), self.forward, self.backward, self.colour, self.join]
 
 
 def scc(job: Job) -> Result:
@@ -131,7 +139,7 @@ class Search:
         self.engine, store = job.engine, job.store
         degree = np.promote_types(store.vertex_column("in_degree").dtype, store.vertex_column("out_degree").dtype)
         self.programs = Programs(number_dtype(store), degree)
-        self.shared = Shared(job.engine, self.programs.all(), {"in_left": degree, "out_left": degree})
+        self.shared = Shared(job.engine, self.programs.all())
         self.slots, self.component = self.shared.slots, self.shared["component"]
         self.shared.fill("component", self.programs.none)
         for lo, hi in self.shared.pieces():
@@ -166,9 +174,7 @@ class Search:
             left = self.shared[side]
             bare = self.shared.matching(lambda lo, hi, left=left: (self.component[lo:hi] == none) & (left[lo:hi] == 0))
             self.become_own(bare)
-            self.engine.run(
-                program, vectors=self.shared.of(program, left=side), active=gone | bare, slots=self.slots
-            )
+            self.engine.run(program, vectors=self.shared.of(program), active=gone | bare, slots=self.slots)
         self.gone()
 
     def become_own(self, chosen: np.ndarray) -> None:

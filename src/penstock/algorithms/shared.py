@@ -41,6 +41,7 @@ class Shared:
         kinds = {name: kind for name, kind in kinds.items() if name not in without}
         width = {name: kind.itemsize * wide.get(name, 1) for name, kind in kinds.items()}
         self.split = self._must_split(programs, width)
+        self._sets = engine.ledger.reserve(self.slots.count // 2, "sets of vertices")
         self._vectors = {
             name: engine.vectors.make(self.slots.count, kind, name, lanes=wide.get(name, 1), spilled=self.split)
             for name, kind in kinds.items()
@@ -50,7 +51,8 @@ class Shared:
         """Plan all programs beside the vectors that are not theirs, so that what cannot fit is said at once."""
         engine, before, split, refused = self.engine, self.engine.headroom, False, []
         for program in programs:
-            engine.headroom = before + sum(width[name] for name in width if name not in program.state)
+            # And a byte: for four sets, and as large vectors are rounded up to whole pages.
+            engine.headroom = before + 1 + sum(width[name] for name in width if name not in program.state)
             try:
                 split |= engine.plan(program, self.slots.count).ranges > 1
             except DoesNotFit as error:
@@ -63,9 +65,9 @@ class Shared:
     def __getitem__(self, name: str) -> np.ndarray:
         return self._vectors[name]
 
-    def of(self, program: Combine, **renamed: str) -> dict[str, np.ndarray]:
-        """The vectors of a program's fields; a field may be another vector here."""
-        return {name: self[renamed.get(name, name)] for name in program.state}
+    def of(self, program: Combine) -> dict[str, np.ndarray]:
+        """The vectors of a program's fields."""
+        return {name: self._vectors[name] for name in program.state if name in self._vectors}
 
     def pieces(self) -> Iterator[tuple[int, int]]:
         """Ranges of the slots of vertices with arcs."""

@@ -161,10 +161,161 @@ def distances(job: Job, seeds: list[int], column: str, delta: float | None, dtyp
     raise InputError(f"distances by edge column {column!r} of {job.store.path} exceed 63 bits: store it as double")
 
 
-# ---- parents
+# ---- parents, a tight arc further in each superstep
 
 
 def init_parent(v, p):
     if v.seed > 0:
         return v.distance, np.uint32(0), v.number, True
     return v.distance, UNSEEN, v.number, False
+
+
+def unseen(v, p):
+    return v.hops == UNSEEN
+
+
+def emit_pair(v, p):
+    return pair(v.distance, v.number)
+
+
+def longer_pair(sent, e, p):
+    return pair(pair_value(sent) + np.uint32(e[0]), pair_number(sent))
+
+
+def bounded_pair(sent, e, p):
+    return pair(min(np.int64(pair_value(sent)) + np.int64(e[0]), np.int64(FAR32)), pair_number(sent))
+
+
+def update_pair(v, least, p):
+    if pair_value(least) == v.distance and v.distance != FAR32:
+        return v.distance, np.uint32(p.step + 1), pair_number(least), True
+    return v.distance, UNSEEN, v.parent, False
+
+
+def update_hops(v, least, p):
+    if least == v.distance and least != p.far:
+        return v.distance, np.uint32(p.step + 1), v.parent, True
+    return v.distance, UNSEEN, v.parent, False
+
+
+def parents_narrow(weight: str, *, bounded: bool) -> Combine:
+    """Hops and parents where a distance and a number fit into one word."""
+    return Combine(
+        name="sssp parents",
+        state={"distance": "uint32", "hops": "uint32", "parent": "uint32"},
+        reads=("seed", "number"),
+        columns=(weight,),
+        init=init_parent,
+        message="uint64",
+        emit=emit_pair,
+        edge=bounded_pair if bounded else longer_pair,
+        combine=ARGMIN,
+        wants=unseen,
+        update=update_pair,
+        frontier=True,
+    )
+
+
+def hops_wide(kind: str, weight: str, number: np.dtype) -> Combine:
+    """Hops only, by the least distance that arrives."""
+    return Combine(
+        name="sssp hops",
+        state={"distance": kind, "hops": "uint32", "parent": number},
+        reads=("seed", "number"),
+        params={"far": FAR[kind].item()},
+        columns=(weight,),
+        init=init_parent,
+        message=kind,
+        emit=emit,
+        edge=bounded64 if kind == "int64" else longer_real,
+        combine=MIN,
+        wants=unseen,
+        update=update_hops,
+        frontier=True,
+    )
+
+
+def _nearer(a, b):
+    if a.real != b.real:
+        return a if a.real < b.real else b
+    return a if a.imag < b.imag else b
+
+
+NEARER = Monoid("nearer", _nearer, complex(np.inf, np.inf))
+"""The least by the first number, then by the second: two words, which no thread can swap at once, so it is pulled."""
+
+
+def emit_wide(v, p):
+    if v.hops == UNSEEN:
+        return complex(np.inf, np.inf)
+    return complex(v.distance, np.float64(v.hops) * p.vertices + v.number)
+
+
+def longer_wide(sent, e, p):
+    return complex(sent.real + e[0], sent.imag)
+
+
+def longer_wide32(sent, e, p):
+    return complex(np.float64(np.float32(sent.real + e[0])), sent.imag)
+
+
+def update_wide(v, least, p):
+    if v.hops == UNSEEN or v.hops == 0 or least.real != v.distance:
+        return v.distance, v.hops, v.parent
+    return v.distance, v.hops, np.int64(least.imag) % np.int64(p.vertices)
+
+
+def parents_wide(kind: str, weight: str, number: np.dtype) -> Combine:
+    """The parent of each vertex once its hops are known, in one pass."""
+    return Combine(
+        name="sssp parents",
+        state={"distance": kind, "hops": "uint32", "parent": number},
+        reads=("number",),
+        columns=(weight,),
+        init=init_parent,
+        message="complex128",
+        emit=emit_wide,
+        edge=longer_wide32 if kind == "float32" else longer_wide,
+        combine=NEARER,
+        update=update_wide,
+    )
+
+
+def find_parents(job: Job, found: Outcome, kind: str, column: str) -> tuple[np.ndarray, Any]:
+    """The parents, and what stands for none."""
+    engine, number, vectors = job.engine, number_dtype(job.store), found.state
+    none = np.iinfo(number).max
+    if kind == "uint32" and number == np.uint32:
+        outcome = engine.run(parents_narrow(column, bounded=True), vectors=vectors, slots=found.slots)
+    else:
+        outcome = engine.run(hops_wide(kind, column, number), vectors=vectors, slots=found.slots)
+        reached = vectors["distance"][vectors["distance"] != FAR[kind]]
+        if (outcome.steps + 1) * job.store.vertices >= 1 << 53 or (kind == "int64" and reached.max(initial=0) >= 1 << 53):
+            raise UsageError(f"{job.name} has no parents for distances beyond 2**53: store {column} as double")
+        outcome = engine.run(parents_wide(kind, column, number), vectors=outcome.state, slots=found.slots)
+    parent, hops = outcome.state["parent"], outcome.state["hops"]
+    parent[hops == UNSEEN] = none
+    return parent, none
+
+
+def sssp(
+    job: Job,
+    *,
+    source: Annotated[Any, "Where to start: an id, or several."],
+    weight: Annotated[str, "The edge column that says how long each edge is."] = "weight",
+    delta: Annotated[float | None, "The width of a bucket; changes the time it takes, not the result."] = None,
+    parents: Annotated[bool, "Also find the vertex before each on a shortest path."] = False,
+    dtype: Annotated[str, "For real weights: float64, or float32 for half the memory."] = "float64",
+) -> Result:
+    """Shortest distances from the sources along weighted edges."""
+    if delta is not None and not 0 < delta < np.inf:
+        raise UsageError(f"delta must be more than 0, not {delta}")
+    kind, outcome = distances(job, job.seeds(source), weight, delta, floats(dtype))
+    columns, nulls = {"distance": outcome.state["distance"]}, {"distance": FAR[kind]}
+    if parents:
+        columns["parent"], nulls["parent"] = find_parents(job, outcome, kind, weight)
+    real = kind.startswith("float")
+    return job.result(
+        outcome, columns, nulls=nulls, references=("parent",) if parents else (),
+        types={"distance": "float64" if real else "int64"}, supersteps=outcome.steps,
+    )  # fmt: skip

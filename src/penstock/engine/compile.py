@@ -99,7 +99,7 @@ def _made(name: str, source: str, **names: Any) -> Any:
 
 
 def _tuple_class(name: str, fields: Sequence[str]) -> Any:
-    return namedtuple(name, list(fields))  # noqa: PYI024  its fields are known only now
+    return namedtuple(name, list(fields), rename=True)  # noqa: PYI024  its fields are known only now
 
 
 def vertex_class(program: Program) -> Any:

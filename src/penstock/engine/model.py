@@ -56,7 +56,7 @@ def predict(
     warm: bool = False,
 ) -> Prediction:
     """What so many passes of the program will take. `loaded`: the arcs are in memory already. `warm`: this process
-    has run the program before, or only a pass amid others is asked about."""
+    has run the program before."""
     pages = page_bytes(store, plan, program)
     fetch = sum(fetch_seconds(store, program, name, rates) for name in plan.sides)
     compute, estimate = _compute(plan, program, store, rates)
@@ -80,8 +80,6 @@ def predict(
         # What the cache holds after the first pass is read no more.
         later = max(0, pages - plan.cache_bytes) * plan.ranges
         rest = max(0, passes - 1)
-        if warm and rest == 0:
-            first = later
         read = first + rest * later
         phases["run"] = _pass(first, inside, rates) + rest * _pass(later, inside, rates) + passes * state
         parts = {"read": (later if rest else first) / rates.disk, "fetch": fetch, "compute": compute, "state": state}

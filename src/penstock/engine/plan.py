@@ -194,13 +194,23 @@ def make_plan(
         most_rows = sum(d.arcs for d in directions) * np.dtype(program.message).itemsize if row else 0  # type: ignore[attr-defined]
         rows = row + min(max(0, left - ring) // 2, most_rows + slots * ROW_VERTEX if row else 0)
         left -= rows - row
-    cache = cache_bytes(left, ring, store.page_size) if tier == "disk" else 0
+    if ranges == 1:
+        left += slots * _spared(program, sides, number_dtype(store))
+    # The stream takes what the ledger has free, so also what is kept aside here for the index and for counters.
+    index = sum(direction.records.nbytes for direction in directions)
+    cache = cache_bytes(left + SLACK + index, ring, store.page_size) if tier == "disk" else 0
     return Plan(
         program=program.name, form=program.form, tier=tier, sides=tuple(d.name for d in directions), ranges=ranges,
         state_bytes=state, window_bytes=window, topology_bytes=in_memory if tier == "memory" else pages,
         fixed_bytes=(0 if tier == "memory" else stream) + bitmaps + rows, cache_bytes=min(cache, pages), smallest=least,
         memory_limit=limit, rows_bytes=rows, why=tuple(why),
     )  # fmt: skip
+
+
+def _spared(program: Program, sides: Sides, number: np.dtype) -> int:
+    """Bytes per vertex that a program does without where it pulls and updates in one go: its totals."""
+    fused = isinstance(program, Combine) and not program.frontier and program.lanes == 1 and len(sides.pull) == 1
+    return program.contribution_dtype(number).itemsize if fused and isinstance(program, Combine) else 0
 
 
 def _largest_row(program: Row, store: Store, names: Sequence[str]) -> int:

@@ -7,7 +7,6 @@ stands for all other isolated vertices, which are alike.
 from __future__ import annotations
 
 import mmap
-import shutil
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -51,7 +50,6 @@ class Vectors:
 
     def __init__(self, ledger: Ledger, settings: Settings, beside: Path) -> None:
         self.ledger, self._settings, self._beside = ledger, settings, beside
-        self._folder: Path | None = None
         self._maps: list[np.memmap] = []
 
     def make(self, slots: int, dtype: Any, what: str, *, lanes: int = 1, spilled: bool = False) -> np.ndarray:
@@ -59,12 +57,12 @@ class Vectors:
         shape = slots if lanes == 1 else (slots, lanes)
         if not spilled:
             return self.ledger.zeros(shape, dtype, what)
-        if self._folder is None:
-            place = self._settings.temp_directory
-            if place is not None:
-                place.mkdir(parents=True, exist_ok=True)
-            self._folder = Path(tempfile.mkdtemp(prefix=".penstock-state-", dir=place or self._beside))
-        mapped = np.memmap(self._folder / f"{len(self._maps)}", dtype, "w+", shape=shape)
+        place = self._settings.temp_directory
+        if place is not None:
+            place.mkdir(parents=True, exist_ok=True)
+        # A file without a name: a run that is killed leaves nothing behind.
+        with tempfile.TemporaryFile(prefix=".penstock-state-", dir=place or self._beside) as file:
+            mapped = np.memmap(file, dtype, "r+", shape=shape)
         self._maps.append(mapped)
         return np.asarray(mapped)
 
@@ -79,8 +77,5 @@ class Vectors:
         return sum(mapped.nbytes for mapped in self._maps)
 
     def close(self) -> None:
-        """Remove the files. Vectors in them stay readable while someone holds them."""
+        """Let the files go. Vectors in them stay readable while someone holds them."""
         self._maps.clear()
-        if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
-            self._folder = None

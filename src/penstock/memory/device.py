@@ -133,6 +133,8 @@ def atomic_swap(typing_context: Any, array: Any, index: Any, old: Any, new: Any)
             word = ir.IntType(kind.bitwidth)
             pointer = builder.bitcast(pointer, word.as_pointer())
             before, after = builder.bitcast(before, word), builder.bitcast(after, word)
+        elif isinstance(kind, types.Boolean):
+            before, after = (context.data_model_manager[kind].as_data(builder, value) for value in (before, after))
         return builder.extract_value(builder.cmpxchg(pointer, before, after, "monotonic", "monotonic"), 1)
 
     return types.boolean(array, types.intp, array.dtype, array.dtype), codegen
@@ -168,6 +170,8 @@ def atomic_load(typing_context: Any, array: Any, index: Any) -> Any:
             word = ir.IntType(kind.bitwidth)
             loaded = builder.load_atomic(builder.bitcast(pointer, word.as_pointer()), "monotonic", kind.bitwidth // 8)
             return builder.bitcast(loaded, context.get_value_type(kind))
+        if isinstance(kind, types.Boolean):
+            return context.data_model_manager[kind].from_data(builder, builder.load_atomic(pointer, "monotonic", 1))
         return builder.load_atomic(pointer, "monotonic", kind.bitwidth // 8)
 
     return array.dtype(array, types.intp), codegen

@@ -527,7 +527,8 @@ class PartTotals:
             run._given(),
         )  # fmt: skip
         if run.program.lanes == 1:
-            self.found[page] = self.part(*args)
+            total, arrived = self.part(*args)
+            self.found[page] = run.zero.dtype.type(total), arrived  # Python's integers would not wrap
         else:
             row = np.full(run.program.lanes, run.zero)
             self.found[page] = (row, self.part(*args, row))
@@ -557,11 +558,12 @@ class PartTotals:
         """Into the totals of the window."""
         run, combine = self.run, self.run.program.combine.combine
         for vertex, total in self._vertices():
-            if run.program.lanes > 1:
-                row = run.totals[vertex - self.lo]
-                row[:] = [combine(a, b) for a, b in zip(row, total, strict=True)]
-            else:
-                run.totals[vertex - self.lo] = combine(run.totals[vertex - self.lo], run.zero.dtype.type(total))
+            with np.errstate(over="ignore"):
+                if run.program.lanes > 1:
+                    row = run.totals[vertex - self.lo]
+                    row[:] = [combine(a, b) for a, b in zip(row, total, strict=True)]
+                else:
+                    run.totals[vertex - self.lo] = combine(run.totals[vertex - self.lo], run.zero.dtype.type(total))
             if run.program.frontier:
                 run.touched[vertex >> 6] |= np.uint64(1 << (vertex & 63))
 

@@ -15,7 +15,7 @@ from penstock.engine.compile import edge_class
 from penstock.engine.plan import Plan, number_dtype
 from penstock.engine.program import Combine
 from penstock.engine.reference.arcs import arriving
-from penstock.engine.reference.state import State, cast, params_of
+from penstock.engine.reference.state import State, cast, fold, params_of, standing_for
 from penstock.engine.vectors import Slots
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class CombineRun:
                 new = program.update(old, totals[lane], p)  # type: ignore[misc]
                 after[slot] |= self.state.take(slot, lane, new)
                 if program.change:
-                    moved = self.fold(moved, program.change(old, new, p), self.standing_for(slot))
+                    moved = fold(program.change_by, moved, program.change(old, new, p), standing_for(slots, slot))
         self.front = after if program.frontier else self.front
         self.change = moved if program.change else np.inf
         self.step += 1
@@ -95,8 +95,9 @@ class CombineRun:
         program, combine = self.program, self.program.combine.combine
         totals, arrived = [self.zero] * program.lanes, False
         for arc in range(self.offsets[slot], self.offsets[slot + 1]):
-            messages = sent.get(int(self.arcs.far[arc]))
-            if messages is None:
+            sender = int(self.arcs.far[arc])
+            messages = sent.get(sender)
+            if messages is None or (sender == slot and not program.loops):
                 continue
             arrived = True
             e = self._edge(*(column[arc] for column in self.arcs.columns))
@@ -107,24 +108,14 @@ class CombineRun:
                 break
         return totals, arrived
 
-    def standing_for(self, slot: int) -> int:
-        """How many vertices a slot is."""
-        return self.slots.rest if slot == self.slots.body else 1
-
     def counted(self) -> float:
         """The tally over all vertices and lanes."""
         p, total = self.params(), 0.0
         for slot in range(self.slots.count):
             for lane in range(self.program.lanes):
-                total += float(self.program.tally(self.state.vertex(slot, lane), p)) * self.standing_for(slot)  # type: ignore[misc]
+                found = self.program.tally(self.state.vertex(slot, lane), p)  # type: ignore[misc]
+                total += float(found) * standing_for(self.slots, slot)
         return total
-
-    def fold(self, moved: float, change: Any, vertices: int) -> float:
-        """The change so far and that of as many vertices alike."""
-        if not vertices:
-            return moved
-        times = vertices if self.program.change_by.name == "sum" else 1
-        return float(self.program.change_by.combine(moved, float(change) * times))
 
 
 def members(words: np.ndarray, count: int) -> np.ndarray:

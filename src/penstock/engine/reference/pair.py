@@ -1,7 +1,9 @@
-"""A pair program, the obvious way: the neighbours of each vertex as a set, and every triangle once."""
+"""A pair program: for each pair of neighbours, the neighbours that they have in common."""
 
 from __future__ import annotations
 
+import time
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,9 +13,27 @@ from penstock.engine.program import Pair
 from penstock.engine.reference.arcs import stored
 from penstock.engine.reference.state import State, cast, params_of
 from penstock.engine.vectors import Slots
+from penstock.store.reader import Store
 
 if TYPE_CHECKING:
     from penstock.engine.engine import Engine, Outcome, Until
+
+
+def simple(store: Store) -> tuple[set[tuple[int, int]], dict[int, set[int]]]:
+    """(the arcs, each once and without loops; the neighbours of each vertex, whichever way the arcs go)."""
+    found = stored(store.direction("out"), ())
+    arcs = {(u, v) for u, v in zip(found.near.tolist(), found.far.tolist(), strict=True) if u != v}
+    around: dict[int, set[int]] = defaultdict(set)
+    for u, v in arcs:
+        around[u].add(v)
+        around[v].add(u)
+    return arcs, around
+
+
+def triangles(around: dict[int, set[int]]) -> list[tuple[int, int, int]]:
+    """Each triangle once, its corners ascending."""
+    edges = sorted((u, v) for u in around for v in around[u] if u < v)
+    return [(u, v, w) for u, v in edges for w in sorted(around[u] & around[v]) if w > v]
 
 
 def run(
@@ -26,30 +46,28 @@ def run(
     active: np.ndarray | None,
     until: Until | None,
 ) -> Outcome:
-    """Each triangle adds to its corners; then each vertex takes its total in."""
+    """All triangles once; `totals["triangles"]` says how many there are."""
     from penstock.engine.engine import Outcome
 
-    arcs = stored(engine.store.direction("out"), ())
-    ways = {(u, v) for u, v in zip(arcs.near.tolist(), arcs.far.tolist(), strict=True) if u != v}
-    around: list[set[int]] = [set() for _ in range(slots.count)]
-    for u, v in ways:
-        around[u].add(v)
-        around[v].add(u)
-    kind, p, found = np.dtype(program.total), params_of(program, params, slots), 0
-    totals = np.zeros(slots.count, kind)
     with np.errstate(all="ignore"), engine.stats.phase("run"):
-        for u in range(slots.active):
-            for v in (v for v in around[u] if v < u):
-                for w in (w for w in around[u] & around[v] if w < v):
-                    found += 1
-                    for one, other, corner in ((v, w, u), (u, w, v), (u, v, w)):
-                        arcs_between = np.uint64(((one, other) in ways) + ((other, one) in ways))
-                        totals[corner] += cast(program.corner(arcs_between, p) if program.corner else 1, kind)
+        began, p = time.perf_counter(), params_of(program, params, slots)
+        arcs, around = simple(engine.store)
+        found = triangles(around)
+        engine.stats.iteration(program=program.name, triangles=len(found), seconds=time.perf_counter() - began)
+        counts = {"triangles": len(found)}
         if not program.per_vertex:
-            return Outcome({}, slots, 1, 0.0, totals={"triangles": found})
-        degrees = np.array([len(near) for near in around], number_dtype(engine.store))
-        state = State(engine, program, slots, {"neighbours": degrees} if "neighbours" in program.reads else {})
+            return Outcome({}, slots, 1, 0.0, totals=counts)
+        kind = np.dtype(program.total)
+        totals = np.zeros(slots.count, kind)
+        for u, v, w in found:
+            for corner, a, b in ((u, v, w), (v, w, u), (w, u, v)):
+                between = np.uint64(((a, b) in arcs) + ((b, a) in arcs))
+                totals[corner] += cast(program.corner(between, p) if program.corner else 1, kind)
+        degrees = np.zeros(slots.count, number_dtype(engine.store))
+        for vertex, others in around.items():
+            degrees[vertex] = len(others)
+        state = State(engine, program, slots, {**vectors, "neighbours": degrees})
         state.initialise(p)
         for slot in range(slots.count):
             state.take(slot, 0, program.update(state.vertex(slot), totals[slot], p))  # type: ignore[misc]
-    return Outcome(state.fields, slots, 1, 0.0, totals={"triangles": found})
+    return Outcome(state.fields, slots, 1, 0.0, totals=counts)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.engine.compile import params_class, vertex_class
+from penstock.engine.monoid import Monoid
 from penstock.engine.plan import read_dtype
 from penstock.engine.program import Program
 from penstock.engine.vectors import Slots
@@ -27,6 +28,18 @@ def params_of(program: Program, values: Mapping[str, Any], slots: Slots, step: i
     """`p`: the program's parameters, and those that the engine adds."""
     own = [_KINDS.get(type(value), lambda same: same)(value) for value in values.values()]
     return params_class(program)(*own, np.int64(slots.vertices), np.int64(step), np.float64(tally))
+
+
+def standing_for(slots: Slots, slot: int) -> int:
+    """How many vertices a slot is."""
+    return slots.rest if slot == slots.body else 1
+
+
+def fold(monoid: Monoid, moved: float, change: Any, vertices: int) -> float:
+    """The change so far and that of so many vertices alike."""
+    if not vertices:
+        return moved
+    return float(monoid.combine(moved, float(change) * (vertices if monoid.name == "sum" else 1)))
 
 
 class State:

@@ -1,0 +1,93 @@
+"""HITS: hubs point at good authorities, authorities are pointed at by good hubs.
+
+Returns   hub and authority, floats per vertex, each of sum 1.
+Needs     both directions of a directed graph.
+Defined   a(v) = sum_{u->v} h(u), h(v) = sum_{v->w} a(w), each divided by its sum; from h = 1/n, until the hubs change by
+          less than tol in total. A graph without arcs keeps 1/n for both.
+Passes    two over the arcs per iteration.
+Ref       Kleinberg 1999; networkx.hits
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import numpy as np
+
+from penstock.algorithms.job import Job
+from penstock.algorithms.pagerank import check
+from penstock.engine.monoid import SUM
+from penstock.engine.program import Combine, iterations
+from penstock.engine.vectors import Slots
+from penstock.result import Result
+
+FIELDS = {"hub": "float64", "authority": "float64", "before": "float64"}
+
+
+def init(v, p):
+    return 1.0 / p.vertices, 1.0 / p.vertices, 0.0
+
+
+def emit_hub(v, p):
+    return v.hub * p.scale
+
+
+def take_authority(v, total, p):
+    return v.hub * p.scale, total, v.before
+
+
+def authority_sum(v, new, p):
+    return new[1]
+
+
+def emit_authority(v, p):
+    return v.authority * p.scale
+
+
+def take_hub(v, total, p):
+    return total, v.authority * p.scale, v.hub
+
+
+def hub_sum(v, new, p):
+    return new[0]
+
+
+AUTHORITIES = Combine(
+    name="hits authorities", state=FIELDS, params={"scale": 1.0}, init=init, message="float64", emit=emit_hub,
+    combine=SUM, update=take_authority, change=authority_sum,
+)  # fmt: skip
+HUBS = Combine(
+    name="hits hubs", state=FIELDS, params={"scale": 1.0}, along="in", init=init, message="float64",
+    emit=emit_authority, combine=SUM, update=take_hub, change=hub_sum,
+)  # fmt: skip
+
+
+def hits(
+    job: Job,
+    *,
+    tol: Annotated[float, "Stop when all hubs together change by less."] = 1e-8,
+    max_iter: Annotated[int, "Stop after so many iterations."] = 100,
+) -> Result:
+    """Hubs and authorities."""
+    check(0, tol, max_iter)
+    engine, slots, n = job.engine, Slots(job.store), max(job.store.vertices, 1)
+    state = {name: engine.vectors.make(slots.count, kind, name) for name, kind in FIELDS.items()}
+    state["hub"][:] = state["authority"][:] = 1 / n
+    done, change, scale = 0, np.inf, 1.0
+    while job.store.active and done < max_iter and change >= tol:
+        authorities = engine.run(AUTHORITIES, params={"scale": scale}, vectors=state, slots=slots, until=iterations(1))
+        hubs = engine.run(HUBS, params={"scale": 1 / authorities.change}, vectors=state, slots=slots, until=iterations(1))
+        scale = 1 / hubs.change
+        change = distance(state["hub"], scale, state["before"])
+        change += (slots.rest - 1) * abs(state["hub"][-1] * scale - state["before"][-1])
+        done += 1
+    state["hub"] *= scale
+    columns = {name: state[name] for name in ("hub", "authority")}
+    return job.result(slots, columns, iterations=done, residual=float(change), converged=bool(change < tol))
+
+
+def distance(hub: np.ndarray, scale: float, before: np.ndarray, piece: int = 1 << 18) -> float:
+    """The L1 distance of the scaled hubs from those before, piece by piece: no vector is copied."""
+    return sum(
+        float(np.abs(hub[at : at + piece] * scale - before[at : at + piece]).sum()) for at in range(0, len(hub), piece)
+    )
