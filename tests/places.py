@@ -1,4 +1,4 @@
-"""Where a program can run, as settings: in memory, from disk, with its state in ranges, in as little memory as will do."""
+"""Where a program can run, as settings: in memory, from disk, its state in ranges, in as little memory as will do."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ def at(name: str, run: Callable[..., Any]) -> Any:
         try:
             return run(**{**chosen, "memory_limit": limit})
         except DoesNotFit as error:
-            assert error.needed > limit, f"{error}: but that is what it was given"
+            if error.needed <= limit:
+                raise AssertionError(f"{error}: but that is what it was given") from error
             limit = error.needed
     raise AssertionError(f"{limit} bytes, and still too little")

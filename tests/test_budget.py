@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 import child
@@ -63,6 +66,58 @@ def test_pagerank_reads_each_page_at_most_once_per_iteration(folder: Path) -> No
     # Metadata, ids and Python itself are read as well; pages alone must not be read twice.
     assert read < 5 * pages + (64 << 20)
     assert read > 5 * (pages - limit)
+
+
+RUNS: dict[str, dict[str, Any]] = {
+    "pagerank": {"tol": 0, "max_iter": 3},
+    "bfs": {},
+    "wcc": {},
+    "cdlp": {"max_iter": 2},
+}
+
+
+def check_run(store: Path, name: str, limit: int) -> None:
+    """From disk, under a budget; the answer is that of a run with all the memory it wants."""
+    source = pk.degree(store).top(1, "degree")["vertex"].to_pylist()[0]
+    options = RUNS[name] | ({"source": source} if name == "bfs" else {})
+    target = store.parent / f"{name}.arrow"
+    call = f"r = pk.run({name!r}, {str(store)!r}, tier='disk', memory_limit={limit}, **{options!r})"
+    check(store.parent, f"{call}; assert r.stats['ledger_peak'] <= {limit}; r.write({str(target)!r})", limit)
+    found = pa.ipc.open_file(pa.memory_map(str(target))).read_all()
+    right = pk.run(name, store, **options).table
+    for column in right.column_names:
+        if pa.types.is_floating(right[column].type):
+            np.testing.assert_allclose(found[column].to_numpy(), right[column].to_numpy(), rtol=1e-12)
+        else:
+            assert found[column].equals(right[column])
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_run_from_disk(folder: Path, name: str) -> None:
+    """The state in memory, the arcs on disk."""
+    store = pk.open(folder / "k.pen").store
+    limit = 24_000_000
+    assert limit < len(store.direction("out")) * store.page_size / 2
+    check_run(folder / "k.pen", name, limit)
+
+
+@pytest.fixture(scope="module")
+def wide(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Many vertices of few edges."""
+    path = tmp_path_factory.mktemp("wide") / "u.pen"
+    pk.generate("uniform", path, vertices=6_000_000, edges=7_000_000, undirected=True, seed=7)
+    return path
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "limit"), [("pagerank", 48_000_000), ("bfs", 32_000_000), ("cdlp", 24_000_000)])
+def test_run_with_state_larger_than_the_budget(wide: Path, name: str, limit: int) -> None:
+    """Files hold the state, a window of it is in memory."""
+    options = {"source": 0} if name == "bfs" else {"max_iter": 1}
+    plan = pk.run(name, wide, memory_limit=limit, **options).stats["plans"][0]
+    assert plan["ranges"] > 1
+    assert plan["state_bytes"] > limit
+    check_run(wide, name, limit)
 
 
 def _evict(path: Path) -> None:

@@ -29,7 +29,6 @@ RUNS: dict[str, dict[str, Any]] = {
     "pagerank": {"max_iter": 12, "stop": "fixed", "threads": 1},
     "bfs": {"source": 0},
     "cdlp": {"max_iter": 6},
-    "sssp": {"source": 0},
 }
 HERE = [name for name in RUNS if name in ALGORITHMS]
 

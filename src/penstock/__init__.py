@@ -13,43 +13,68 @@ from typing import TYPE_CHECKING, Any
 # The folders of these names are loaded before the functions take them over: importing a module from them later
 # does not set the name again.
 import penstock.export
-import penstock.ingest  # noqa: F401
-from penstock.api import check, explain, export, from_edges, from_networkx, generate, ingest, pagerank, run
+import penstock.ingest
+import penstock.verify  # noqa: F401
+from penstock.algorithms.registry import ALGORITHMS
+from penstock.api import check, explain, export, from_edges, from_networkx, generate, ingest, pagerank, run, verify
 from penstock.api import open_graph as open
 from penstock.config import config
 from penstock.version import VERSION as __version__
 
 if TYPE_CHECKING:
+    from penstock.edges import Edges
+    from penstock.engine.monoid import ANY, ARGMIN, FIRST, MAX, MIN, OR, SUM, Monoid, pair, pair_number, pair_value
+    from penstock.engine.program import NUMBER, Combine, Pair, Row, Sweep
     from penstock.export.objects import to_arrow, to_networkx, to_numpy, to_scipy
     from penstock.graph import Graph
     from penstock.result import Result
 
 # Loaded when first used: `import penstock` costs nothing, and Numba comes with the first kernel.
 _LAZY = {
-    "Graph": "graph",
-    "Result": "result",
-    "to_arrow": "export.objects",
-    "to_networkx": "export.objects",
-    "to_numpy": "export.objects",
-    "to_scipy": "export.objects",
-}
+    "edges": ("Edges",),
+    "engine.monoid": (
+        "ANY", "ARGMIN", "FIRST", "MAX", "MIN", "OR", "SUM", "Monoid", "pair", "pair_number", "pair_value"
+    ),
+    "engine.program": ("NUMBER", "Combine", "Pair", "Row", "Sweep"),
+    "export.objects": ("to_arrow", "to_networkx", "to_numpy", "to_scipy"),
+    "graph": ("Graph",),
+    "result": ("Result",),
+}  # fmt: skip
+_HOMES = {name: module for module, names in _LAZY.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
+    if name in _HOMES:
+        value = getattr(importlib.import_module(f"penstock.{_HOMES[name]}"), name)
+    elif name in ALGORITHMS:  # pk.bfs(g, source=7) is pk.run("bfs", g, source=7)
+        value = penstock.api.algorithm(name)
+    else:
         raise AttributeError(f"module 'penstock' has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"penstock.{_LAZY[name]}"), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY})
+    return sorted({*globals(), *_HOMES, *ALGORITHMS})
 
 
 __all__ = [
+    "ANY",
+    "ARGMIN",
+    "FIRST",
+    "MAX",
+    "MIN",
+    "NUMBER",
+    "OR",
+    "SUM",
+    "Combine",
+    "Edges",
     "Graph",
+    "Monoid",
+    "Pair",
     "Result",
+    "Row",
+    "Sweep",
     "__version__",
     "check",
     "config",
@@ -61,9 +86,13 @@ __all__ = [
     "ingest",
     "open",
     "pagerank",
+    "pair",
+    "pair_number",
+    "pair_value",
     "run",
     "to_arrow",
     "to_networkx",
     "to_numpy",
     "to_scipy",
+    "verify",
 ]

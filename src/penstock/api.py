@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -181,13 +181,16 @@ def measure(folder: str | os.PathLike[str] = ".", **options: Any) -> Rates:
     with (
         tempfile.TemporaryDirectory(prefix=".penstock-measure-", dir=place) as made,
         generate("kron", Path(made) / "k.pen", scale=19, undirected=True, progress=False) as graph,
+        generate(
+            "uniform", Path(made) / "u.pen", vertices=1 << 21, edges=1 << 22, undirected=True, progress=False
+        ) as wide,
     ):
         programs: dict[str, Program] = {
             "gather4": pagerank.program("float32"),
             "gather8": pagerank.program("float64"),
             "sweep": wcc.program(number_dtype(graph.store)),
         }
-        found = replace(measure(graph.store, chosen, programs), start=starting(graph.path))
+        found = replace(measure([graph.store, wide.store], chosen, programs), start=starting(graph.path))
     rates.save(found, place)
     return found
 
@@ -198,6 +201,65 @@ def pagerank(graph: Graph | str | os.PathLike[str], **options: Any) -> Result:
     >>> pagerank(g, memory_limit="4GB").top(10)   # doctest: +SKIP
     """
     return run("pagerank", graph, **options)  # type: ignore[no-any-return]
+
+
+def algorithm(name: str) -> Callable[..., Any]:
+    """The algorithm of this name as a function of a graph: `algorithm("bfs")(g, source=7)`."""
+    import inspect
+
+    from penstock.algorithms.registry import ALGORITHMS, options_of
+
+    known = options_of(name)  # refuses names that are none
+
+    def call(graph: Graph | str | os.PathLike[str], **options: Any) -> Any:
+        return run(name, graph, **options)
+
+    call.__name__ = call.__qualname__ = name
+    call.__module__ = "penstock"
+    lines = [f"    {key}  {getattr(option.annotation, '__metadata__', [''])[0]}" for key, option in known.items()]
+    call.__doc__ = "\n".join([f"{ALGORITHMS[name][0].upper()}{ALGORITHMS[name][1:]}.", "", *lines])
+    graph = inspect.Parameter("graph", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    rest = inspect.Parameter("settings", inspect.Parameter.VAR_KEYWORD)
+    call.__signature__ = inspect.Signature([graph, *known.values(), rest])  # type: ignore[attr-defined]
+    return call
+
+
+def verify(
+    algorithm: str,
+    graph: Graph | str | os.PathLike[str],
+    result: Any,
+    **options: Any,
+) -> list[str]:
+    """Check a result, a table or a file of one, by another method than the one that found it; returns what is wrong.
+    The options are those of the run.
+
+    >>> verify("bfs", g, "levels.parquet", source=7)   # doctest: +SKIP
+    []
+    """
+    import inspect
+
+    import pyarrow as pa
+
+    from penstock.algorithms.registry import ALGORITHMS, options_of
+    from penstock.graph import Graph
+    from penstock.rows import Rows
+    from penstock.verify import CHECKERS, read_result
+
+    if algorithm not in CHECKERS:
+        raise UsageError(f"there is no check of {algorithm!r}; there are {', '.join(CHECKERS)}")
+    check = CHECKERS[algorithm]
+    known, also = inspect.signature(check).parameters, options_of(algorithm) if algorithm in ALGORITHMS else {}
+    _, rest = _split(options)
+    for name in rest:
+        if name not in known and name not in also:
+            raise UsageError(f"{algorithm} has no option {name!r}")
+    handle = graph if isinstance(graph, Graph) else open_graph(graph)
+    if isinstance(result, str | os.PathLike):
+        table = read_result(Path(result), handle)
+    else:
+        table = result.table if isinstance(result, Rows) else pa.table(result)
+    # How it was run (delta, dtype) is of no matter to some checks.
+    return list(check(handle, table, **{name: value for name, value in rest.items() if name in known}))
 
 
 def check(graph: Graph | str | os.PathLike[str], **options: Any) -> Sequence[str]:

@@ -68,7 +68,9 @@ def test_small_graphs(
 @pytest.mark.parametrize("undirected", [False, True])
 @pytest.mark.parametrize("order", ["degree", "input"])
 def test_against_the_checker(tmp_path: Path, undirected: bool, order: str) -> None:
-    graph = pk.generate("kron", tmp_path / "g.pen", scale=11, seed=3, undirected=undirected, order=order, page_size=4096)
+    graph = pk.generate(
+        "kron", tmp_path / "g.pen", scale=11, seed=3, undirected=undirected, order=order, page_size=4096
+    )
     places = ("memory", "disk", "ranges", "smallest")
     answers = [at(place, lambda **chosen: pk.run("cdlp", graph, max_iter=4, **chosen)) for place in places]
     assert CHECKERS["cdlp"](graph, answers[0].table, max_iter=4) == []

@@ -12,14 +12,14 @@ import pytest
 import cases
 import oracle
 import penstock as pk
-from penstock.algorithms.registry import ALGORITHMS
+from penstock.algorithms.registry import ALGORITHMS, options_of
 from penstock.graph import Graph
 from places import PLACES, at
 from shapes import Shape
 
 SHAPES = {shape.name: shape for shape in cases.shapes()}
 MANY = 500
-"""Vertices from which the reference executor is given one case only, and the tolerances are not."""
+"""Vertices from which the reference executor is given one case only."""
 NAMES = [name for name in ALGORITHMS if name in cases.CASES]
 
 
@@ -59,14 +59,12 @@ def chosen(name: str, g: oracle.G, place: str) -> list[cases.Options]:
     found = cases.CASES[name](g)
     if place == "memory":
         return found
-    if len(g) < MANY:
-        return found if place == "disk" else found[::2]
     if place == "reference":
-        return [{**case, "max_iter": 3} if "max_iter" in _OPTIONS[name] else case for case in found[:1]]
-    return found[::3]
-
-
-_OPTIONS = {name: pk.algorithms.registry.options_of(name) for name in NAMES}
+        few = found[: 3 if len(g) < MANY else 1]
+        return [{**case, "max_iter": 3} if "max_iter" in options_of(name) else case for case in few]
+    if len(g) < MANY:
+        return found if place == "disk" else found[::3]
+    return found[::4]
 
 
 @pytest.mark.parametrize("place", PLACES)

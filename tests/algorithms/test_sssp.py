@@ -31,3 +31,105 @@ def test_every_shape(tmp_path: Path, shape: cases.Shape, place: str) -> None:
         for options in [*cases.CASES["sssp"](g), *extra]:
             found = cases.found("sssp", pk.run("sssp", graph, **options, **PLACES[place]))
             cases.compare("sssp", found, cases.expected("sssp", g, options), rel=0, abs=0)
+
+
+def store(path: Path, edges: list[tuple[int, int, Any]], kind: Any = np.int64, column: str = "weight") -> pk.Graph:
+    source, target, weight = zip(*edges, strict=True)
+    columns = {"source": np.array(source), "target": np.array(target), column: np.array(weight, kind)}
+    return pk.ingest(columns, path, page_size=4096)
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("kind", ["real", "whole"])
+def test_without_incoming_arcs(tmp_path: Path, kind: str, place: str) -> None:
+    shape = next(s for s in cases.shapes() if s.name == ("random, real weights" if kind == "real" else "random"))
+    graph = shape.build(tmp_path / "g.pen", undirected=False, incoming=False)
+    g = oracle.of(graph)
+    for options in cases.CASES["sssp"](g):
+        if kind == "real" and "parents" in options:
+            with pytest.raises(UsageError, match="incoming"):
+                pk.run("sssp", graph, **options, **PLACES[place])
+            continue
+        found = cases.found("sssp", pk.run("sssp", graph, **options, **PLACES[place]))
+        cases.compare("sssp", found, cases.expected("sssp", g, options), rel=0, abs=0)
+
+
+def test_under_the_smallest_budget(tmp_path: Path) -> None:
+    graph = pk.generate("kron", tmp_path / "g.pen", scale=12, seed=2, undirected=True, page_size="4KiB", weights="1:99")
+    expected = pk.run("sssp", graph, source=1, tier="memory")
+    smallest = expected.stats["plans"][0]["smallest"]
+    found = pk.run("sssp", graph, source=1, memory_limit=smallest)
+    assert found.table.equals(expected.table)
+    assert found.stats["plans"][0]["tier"] == "disk"
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("parents", [False, True])
+def test_long_integers(tmp_path: Path, parents: bool, place: str) -> None:
+    """Beyond 32 bits, first as a sum of small weights that may or may not fit, then by the weights themselves."""
+    for largest in (15 << 20, 1 << 24, 1 << 40):
+        edges = [(v, v + 1, largest) for v in range(300)] + [(0, 9, 5), (0, 300, 299 * largest)]
+        graph = store(tmp_path / f"{largest}.pen", edges)
+        g = oracle.of(graph)
+        found = cases.found("sssp", pk.run("sssp", graph, source=0, parents=parents, **PLACES[place]))
+        cases.compare("sssp", found, oracle.sssp(g, [0], parents=parents))
+
+
+def test_distances_that_no_integer_holds(tmp_path: Path) -> None:
+    graph = store(tmp_path / "g.pen", [(v, v + 1, 1 << 61) for v in range(8)])
+    with pytest.raises(InputError, match="exceed 63 bits"):
+        pk.run("sssp", graph, source=0)
+
+
+@pytest.mark.parametrize("kind", ["uint8", "int16", "uint32", "uint64", "float32"])
+def test_types_of_weights(tmp_path: Path, kind: str) -> None:
+    graph = store(tmp_path / "g.pen", [(0, 1, 200), (1, 2, 100), (0, 2, 250)], kind)
+    result = pk.run("sssp", graph, source=0, parents=True)
+    assert result.to_dict() == {0: (0, 0), 1: (200, 0), 2: (250, 0)}
+    assert str(result.table.schema.field("distance").type) == ("double" if kind == "float32" else "int64")
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_single_precision(tmp_path: Path, place: str) -> None:
+    shape = next(s for s in cases.shapes() if s.name == "random, real weights")
+    graph = shape.build(tmp_path / "g.pen", undirected=True)
+    g = oracle.of(graph)
+    source = cases.busiest(g)
+    found = pk.run("sssp", graph, source=source, dtype="float32", parents=True, **PLACES[place]).to_dict()
+    expected = oracle.sssp(g, source)
+    for vertex, (distance, parent) in found.items():
+        assert distance == (None if expected[vertex] is None else pytest.approx(expected[vertex], rel=1e-6))
+        assert (parent is None) == (distance is None)
+
+
+def test_a_column_of_any_name(tmp_path: Path) -> None:
+    graph = store(tmp_path / "g.pen", [(0, 1, 3), (1, 2, 4)], column="the class")
+    assert pk.run("sssp", graph, source=0, weight="the class").to_dict() == {0: 0, 1: 3, 2: 7}
+    with pytest.raises(UsageError, match="no edge column 'weight': choose a weight among the class"):
+        pk.run("sssp", graph, source=0)
+
+
+def test_without_columns(tmp_path: Path) -> None:
+    graph = pk.ingest({"source": np.array([0]), "target": np.array([1])}, tmp_path / "g.pen")
+    with pytest.raises(UsageError, match="run bfs"):
+        pk.run("sssp", graph, source=0)
+
+
+def test_weights_that_are_no_lengths(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="holds -3: shortest paths take no negative"):
+        pk.run("sssp", store(tmp_path / "a.pen", [(0, 1, 5), (7, 8, -3)]), source=0)
+    with pytest.raises(InputError, match="holds NaN"):
+        pk.run("sssp", store(tmp_path / "b.pen", [(0, 1, np.nan)], float), source=0)
+    graph = store(tmp_path / "c.pen", [(0, 1, 2), (1, 2, np.nan), (2, 3, 1)], float)
+    for tier in ("memory", "disk"):
+        with pytest.raises(InputError, match="holds NaN"):
+            pk.run("sssp", graph, source=0, tier=tier)
+    graph = store(tmp_path / "d.pen", [(0, 1, 5)], "datetime64[s]")
+    with pytest.raises(UsageError, match="no length"):
+        pk.run("sssp", graph, source=0)
+
+
+@pytest.mark.parametrize("delta", [0, -1, float("nan"), float("inf")])
+def test_bad_widths(tmp_path: Path, delta: float) -> None:
+    with pytest.raises(UsageError, match="delta must be more than 0"):
+        pk.run("sssp", store(tmp_path / "g.pen", [(0, 1, 5)]), source=0, delta=delta)

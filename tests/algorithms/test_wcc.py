@@ -23,7 +23,7 @@ def test_shapes(tmp_path: Path, shape: cases.Shape) -> None:
         for order in ("degree", "input"):
             graph = shape.build(tmp_path / f"{undirected}-{order}.pen", undirected, order=order)
             answer = oracle.wcc(oracle.of(graph))
-            for result in everywhere(lambda **chosen: pk.run("wcc", graph, **chosen)).values():
+            for result in everywhere(lambda graph=graph, **chosen: pk.run("wcc", graph, **chosen)).values():
                 cases.compare("wcc", cases.found("wcc", result), answer)
                 assert result.stats["components"] == len(set(answer.values()))
 

@@ -23,7 +23,7 @@ def test_measure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "gather8": pagerank.program("float64"),
         "sweep": wcc.program(np.dtype(np.uint32)),
     }
-    found = calibrate.measure(graph.store, settings(threads=2, memory_limit="1GB"), programs)
+    found = calibrate.measure([graph.store], settings(threads=2, memory_limit="1GB"), programs)
     assert found.measured
     assert found.date
     assert len(found.gather4) == len(found.gather8) == 2
@@ -40,3 +40,16 @@ def test_measure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_start(tmp_path: Path) -> None:
     pk.generate("kron", tmp_path / "k.pen", scale=8, undirected=True, page_size="4KiB")
     assert 0 < calibrate.starting(tmp_path / "k.pen") < 600
+
+
+@pytest.mark.parametrize(
+    ("points", "expected"),
+    [
+        ([(1.0, 3.0), (3.0, 7.0)], (1.0, 2.0)),
+        ([(1.0, 3.0), (3.0, 2.0)], (3.0, 0.0)),
+        ([(2.0, 3.0), (4.0, 8.0)], (0.0, 2.0)),
+        ([(2.0, 3.0)], (1.0, 1.0)),
+    ],
+)
+def test_a_line_through_two_points(points: list[tuple[float, float]], expected: tuple[float, float]) -> None:
+    assert calibrate.line(points) == pytest.approx(expected)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import penstock as pk
 from penstock.config import settings as settings_of
 from penstock.engine.engine import Engine
-from penstock.engine.monoid import ANY, ARGMIN, FIRST, MAX, MIN, OR, SUM, pair, pair_number, pair_value
+from penstock.engine.monoid import ANY, ARGMIN, FIRST, MAX, MIN, OR, pair, pair_number, pair_value
 from penstock.engine.program import NUMBER, Combine, iterations
 from penstock.graph import Graph
 from places import PLACES, at

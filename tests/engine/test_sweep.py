@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from engine.hub import hub
 
 import penstock as pk
+from engine.hub import hub
 from penstock.engine.atomics import atomic_add, atomic_max, atomic_min, compare_and_swap, load
 from penstock.engine.program import Sweep
 from penstock.errors import DoesNotFit, ProgramError, UsageError

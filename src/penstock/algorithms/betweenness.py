@@ -123,11 +123,11 @@ def betweenness(
 
 def dependencies(job: Job, shared: Shared, source: int) -> None:
     """Add the share of each vertex in the shortest paths from one source."""
-    engine, level, vectors = job.engine, shared["level"], shared.of(DOWN)
+    engine, vectors = job.engine, shared.of(DOWN)
     shared.fill("level", FAR)
-    level[source], shared["paths"][source] = 0, 1.0
+    shared["level"][source], shared["paths"][source] = 0, 1.0
     found = engine.run(DOWN, vectors=vectors, active=shared.of_numbers([source]), slots=shared.slots)
     # The last superstep reached nobody, and the source itself takes no share.
     for depth in range(found.steps - 1, 1, -1):
-        front = shared.matching(lambda lo, hi, depth=depth: level[lo:hi] == depth)
+        front = shared.equal("level", depth)
         engine.run(UP, params={"level": depth}, vectors=vectors, active=front, slots=shared.slots, until=iterations(1))

@@ -3,8 +3,8 @@
 Returns   radius, an integer per vertex; 0 for a vertex without arcs. stats: effective_diameter, max_radius, and
           neighbourhood, an estimate for each h of the pairs (u, v) with v within h arcs of u.
 Needs     outgoing arcs, along which a vertex reaches; bits travel against them.
-Defined   Flajolet-Martin: a vertex starts with one bit in each of its bitstrings, bit i with probability 2^-(i+1), drawn
-          from (seed, lane, internal number). b(h, v) = b(h-1, v) | b(h-1, u) over the arcs v->u.
+Defined   Flajolet-Martin: a vertex starts with one bit in each of its bitstrings, bit i with probability 2^-(i+1),
+          drawn from (seed, lane, internal number). b(h, v) = b(h-1, v) | b(h-1, u) over the arcs v->u.
           N(h, v) = 2^(mean over lanes of the lowest clear bit of b(h, v)) / 0.77351
           radius(v) = the least whole h with N(h, v) >= 0.9 N(H, v); at step H nothing changed, or H = max_iter.
           effective_diameter = the least h with N(h) >= 0.9 N(H), interpolated between whole h; N(h) = sum_v N(h, v).
@@ -109,9 +109,9 @@ def radius(
 class History:
     """What the estimates were at each step, as far as it matters.
 
-    The estimate of a vertex grows with the sum over lanes of its lowest clear bits. It was within 0.9 of its last value
-    from the step on at which that sum was at most `slack` below its last value. So the steps at which the sum passed its
-    last `slack + 1` values are enough: that of value s lies at s % (slack + 1).
+    The estimate of a vertex grows with the sum over lanes of its lowest clear bits, and is within 0.9 of its last value
+    as soon as that sum is at most `slack` below its own. So the steps at which the sum passed its last `slack + 1`
+    values are enough, however many steps there are: that of value s lies at s % (slack + 1).
     """
 
     def __init__(self, job: Job, search: Combine) -> None:

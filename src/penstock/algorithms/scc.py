@@ -89,8 +89,8 @@ class Programs:
         def trim(side: str, along: Along, lose: Any) -> Combine:
             return Combine(
                 name="trim", state={"component": number, side: degree}, reads=("number",), params={"none": none},
-                init=untouched, along=along, message="uint8", contribution="uint64", emit=one, combine=SUM, wants=is_left,
-                update=lose, frontier=True,
+                init=untouched, along=along, message="uint8", contribution="uint64", emit=one, combine=SUM,
+                wants=is_left, update=lose, frontier=True,
             )  # fmt: skip
 
         self.none = none
@@ -162,17 +162,15 @@ class Search:
 
     def gone(self) -> np.ndarray:
         """The set of those that were left when this was last asked, and are no more."""
-        none, before = self.programs.none, self.left
-        self.left = self.shared.matching(lambda lo, hi: self.component[lo:hi] == none)
+        before, self.left = self.left, self.shared.equal("component", self.programs.none)
         return before & ~self.left
 
     def trim(self) -> None:
-        """Take away who has no arcs in, or none out, among those who are left, again and again. Who has none in cannot be
-        a neighbour ahead of anyone left: the two sides do not disturb each other."""
-        none, gone = self.programs.none, self.gone()
+        """Take away who has no arcs in, or none out, among those who are left, again and again. No arc from those who
+        are left leads to one who has none in, so the two sides do not disturb each other."""
+        gone = self.gone()
         for side, program in self.programs.trims.items():
-            left = self.shared[side]
-            bare = self.shared.matching(lambda lo, hi, left=left: (self.component[lo:hi] == none) & (left[lo:hi] == 0))
+            bare = self.left & self.shared.equal(side, 0)
             self.become_own(bare)
             self.engine.run(program, vectors=self.shared.of(program), active=gone | bare, slots=self.slots)
         self.gone()

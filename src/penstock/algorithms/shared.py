@@ -91,6 +91,10 @@ class Shared:
             bytes_of[lo // 8 : lo // 8 + len(packed)] = packed
         return words
 
+    def equal(self, name: str, value: Any) -> np.ndarray:
+        """The set of the vertices with arcs that have this value in a vector."""
+        return self.matching(lambda lo, hi: self[name][lo:hi] == value)
+
     def of_numbers(self, numbers: Iterable[int]) -> np.ndarray:
         """The set of these vertices."""
         words = np.zeros((self.slots.count + 63) // 64, np.uint64)

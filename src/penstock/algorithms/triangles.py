@@ -43,7 +43,9 @@ def triangles(
     outcome = job.engine.run(program(per_vertex))
     if not per_vertex:
         empty = {"triangles": np.zeros(0, np.uint64)}
-        return Result(job.store.ids, empty, {"triangles": 0}, job.figures(**outcome.totals), subset=np.zeros(0, np.uint64))
+        return Result(
+            job.store.ids, empty, {"triangles": 0}, job.figures(**outcome.totals), subset=np.zeros(0, np.uint64)
+        )
     return job.result(outcome, outcome.state, **outcome.totals)
 
 

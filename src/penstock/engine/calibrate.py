@@ -18,7 +18,7 @@ import numpy as np
 from penstock.config import Settings
 from penstock.engine.cpu.kernels import combine_kernels
 from penstock.engine.engine import Engine, Until
-from penstock.engine.model import fetch_seconds, predict
+from penstock.engine.model import even_fetch, fetch_seconds, predict
 from penstock.engine.plan import Plan, make_plan, number_dtype, read_dtype
 from penstock.engine.program import Combine, Program, iterations
 from penstock.engine.rates import SIZES, Rates
@@ -47,20 +47,23 @@ def _touch(values):
     return total
 
 
-def measure(store: Store, settings: Settings, programs: Mapping[str, Program]) -> Rates:
-    """Rates of this machine and of the disk that `store` lies on; takes some ten seconds.
+def measure(stores: Sequence[Store], settings: Settings, programs: Mapping[str, Program]) -> Rates:
+    """Rates of this machine and of the disk that the stores lie on; takes some ten seconds.
 
-    `programs`: combine programs `gather4` and `gather8` whose messages have so many bytes; a `sweep`, a `row` and a
-    `pair` program if there are any.
+    `stores`: a skewed graph whose state is in the cache, and one whose state is too large for that. `programs`: combine
+    programs `gather4` and `gather8` whose messages have so many bytes; a `sweep` and a `row` program if there are any.
     """
-    settings = replace(settings, progress=False, tier="auto", state_ranges=None, device="cpu")
-    team = Team(settings.threads)
+    settings = replace(settings, progress=False, tier="auto", state_ranges=None, device="cpu", checkpoint=None)
+    store, team = stores[0], Team(settings.threads)
     rates = replace(
         Rates.default(settings.threads), measured=True, date=datetime.now().astimezone().isoformat(timespec="seconds")
     )
     rates = replace(rates, disk=_raw(store), touch=_touched(store, settings), memory=_sequential(team))
     rates = replace(rates, **_in_memory(store, team, programs))
-    return _whole_runs(store, settings, programs, rates)
+    rates = _whole_runs(store, settings, programs["gather8"], rates)
+    if "sweep" in programs:
+        rates = _sweeps(stores, settings, programs["sweep"], rates)
+    return _rows_of(store, settings, programs["row"], rates) if "row" in programs else rates
 
 
 # ---- pipes
@@ -243,9 +246,8 @@ class Bench:
 # ---- whole runs
 
 
-def _whole_runs(store: Store, settings: Settings, programs: Mapping[str, Program], rates: Rates) -> Rates:
+def _whole_runs(store: Store, settings: Settings, program: Program, rates: Rates) -> Rates:
     """What is left when the known parts are taken from the time of whole runs on a small graph."""
-    program = programs["gather8"]
     pages = len(store.direction("out"))
     nbytes = pages * store.page_size
     stop = iterations(_STEPS)
@@ -272,8 +274,7 @@ def _whole_runs(store: Store, settings: Settings, programs: Mapping[str, Program
         stream=max(0.0, typical["read"] - typical["cached"]) / max(read, 1.0),
     )
     ranged = replace(settings, tier="disk", state_ranges=_RANGES)
-    rates = replace(rates, part=_spill(store, ranged, program, rates))
-    return _other_forms(store, settings, programs, rates)
+    return replace(rates, part=_spill(store, ranged, program, rates))
 
 
 def _spill(store: Store, settings: Settings, program: Program, rates: Rates) -> float:
@@ -286,25 +287,35 @@ def _spill(store: Store, settings: Settings, program: Program, rates: Rates) -> 
     return max(0.0, found - (known[1] - known[0])) / (plan.state_bytes * plan.ranges)
 
 
-def _other_forms(store: Store, settings: Settings, programs: Mapping[str, Program], rates: Rates) -> Rates:
-    arcs = store.direction("out").arcs
-    if "sweep" in programs:
-        program = programs["sweep"]
-        fetch = fetch_seconds(store, program, "out", rates)
+def _sweeps(stores: Sequence[Store], settings: Settings, program: Program, rates: Rates) -> Rates:
+    """What a sweep takes on a graph whose state is in the cache and on one whose state is not: two unknowns each."""
+    arcs, vertices = [], []
+    for store in stores:
+        direction = store.direction("out")
         inside, disk = (
             usual([run(store, replace(settings, tier=tier), program).phases["run"] for _ in range(_ROUNDS + 1)][1:])
             for tier in ("memory", "disk")
         )
-        read = len(store.direction("out")) * store.page_size
-        rates = replace(
-            rates,
-            skim=inside / store.active,
-            sweep=max(0.0, disk - read * rates.stream - fetch) / arcs,
-        )
-    if "row" in programs:
-        stats = run(store, replace(settings, tier="memory"), programs["row"], iterations(3))
-        rates = replace(rates, row=max(0.0, steps(stats) - fetch_seconds(store, programs["row"], "out", rates)) / arcs)
-    return rates
+        reading = len(direction) * (store.page_size * rates.stream + rates.page)
+        fetch = fetch_seconds(store, program, "out", rates)
+        arcs.append((fetch / direction.arcs, max(0.0, disk - reading) / direction.arcs))
+        vertices.append((even_fetch(store, program, rates), inside / store.active))
+    (sweep, sweep_fetches), (skim, skim_fetches) = line(arcs), line(vertices)
+    return replace(rates, sweep=sweep, sweep_fetches=sweep_fetches, skim=skim, skim_fetches=skim_fetches)
+
+
+def line(points: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """(a, b) of y = a + b * x through two points, neither of them negative; with one point, b is 1."""
+    (x, y), (far, high) = points[0], points[-1]
+    b = max(0.0, (high - y) / (far - x)) if far > x else 1.0
+    a = y - b * x
+    return (a, b) if a >= 0 else (0.0, high / far)
+
+
+def _rows_of(store: Store, settings: Settings, program: Program, rates: Rates) -> Rates:
+    stats = run(store, replace(settings, tier="memory"), program, iterations(3))
+    besides = max(0.0, steps(stats) - fetch_seconds(store, program, "out", rates))
+    return replace(rates, row=besides / store.direction("out").arcs)
 
 
 _STARTED = """

@@ -123,8 +123,8 @@ def edge_class(program: Program) -> Any:
 
 
 def adapters(program: Program, *, flagged: bool) -> SimpleNamespace:
-    """`load`, `store`, `unpack`, `arc_values`, `whole`, `awake` for this program. `flagged`: its functions return a flag after
-    the fields."""
+    """`load`, `store`, `unpack`, `arc_values`, `whole`, `awake` for this program. `flagged`: its functions return a
+    flag after the fields."""
     lanes = getattr(program, "lanes", 1) > 1
     at = "i, j" if lanes else "i"
     fields, stored = list(program.state), program.stored_reads()
@@ -135,7 +135,8 @@ def adapters(program: Program, *, flagged: bool) -> SimpleNamespace:
     lines = [f"    s[{k}][{at}] = new{'' if single else f'[{k}]'}\n" for k in range(len(fields))]
     store = "def store(s, i, j, new):\n" + "".join(lines)
     names = [*program.params, *GIVEN]
-    unpack = f"def unpack(t):\n    return Params({', '.join(f't[{k}]' for k in range(len(names)))})\n"
+    passed = [f"t[{k}]" + (" + later" if name == "step" else "") for k, name in enumerate(names)]
+    unpack = f"def unpack(t, later=0):\n    return Params({', '.join(passed)})\n"
     columns = [f"c[{k}][a]" for k in range(len(program.columns))]
     values_of = f"def arc_values(c, a):\n    return {f'Edge({chr(44).join(columns)})' if columns else '()'}\n"
     arrays = ", ".join(f"s[{k}]" for k in range(len(fields)))

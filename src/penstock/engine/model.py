@@ -58,7 +58,7 @@ def predict(
     """What so many passes of the program will take. `loaded`: the arcs are in memory already. `warm`: this process
     has run the program before."""
     pages = page_bytes(store, plan, program)
-    fetch = sum(fetch_seconds(store, program, name, rates) for name in plan.sides)
+    fetch = fetches(store, program, plan, rates)
     compute, estimate = _compute(plan, program, store, rates)
     if _skims(program, store, plan):
         fetch = 0.0  # the few fetches of a vertex are in its rate
@@ -106,7 +106,10 @@ def _compute(plan: Plan, program: Program, store: Store, rates: Rates) -> tuple[
     vertices = store.active * (rates.vertex + rates.emit)
     columns = arcs * sum(store.direction("out").column_dtype(name).itemsize for name in program.columns) / rates.memory
     if isinstance(program, Sweep):
-        return (store.active * rates.skim if _skims(program, store, plan) else arcs * rates.sweep + columns), False
+        if _skims(program, store, plan):
+            return store.active * (rates.skim + rates.skim_fetches * even_fetch(store, program, rates)), False
+        again = fetches(store, program, plan, rates) * (rates.sweep_fetches - 1)
+        return arcs * rates.sweep + again + columns, False
     if isinstance(program, Row):
         return arcs * rates.row + vertices + columns, False
     if isinstance(program, Pair):
@@ -115,6 +118,17 @@ def _compute(plan: Plan, program: Program, store: Store, rates: Rates) -> tuple[
     again = (plan.ranges - 1) * arcs * rates.gather(8).nearest
     lanes = getattr(program, "lanes", 1)
     return (vertices * lanes + columns + again + arcs * (lanes - 1) * rates.gather(8).nearest / 2), lanes > 1
+
+
+def fetches(store: Store, program: Program, plan: Plan, rates: Rates) -> float:
+    """Seconds to fetch what lies at the other ends of all arcs of a plan."""
+    return sum(fetch_seconds(store, program, name, rates) for name in plan.sides)
+
+
+def even_fetch(store: Store, program: Program, rates: Rates) -> float:
+    """Seconds of one fetch from anywhere in the vector."""
+    width = _fetched(program, store)
+    return rates.gather(int(width)).seconds(np.ones(1), np.array([max(1.0, store.active * width)]))
 
 
 def _skims(program: Program, store: Store, plan: Plan) -> bool:
@@ -192,4 +206,4 @@ def _bound(phases: dict[str, float], parts: dict[str, float], misses: float) -> 
     return "memory" if misses > inside / 2 else "compute"
 
 
-__all__ = ["Prediction", "fetch_seconds", "heat", "page_bytes", "predict"]
+__all__ = ["Prediction", "even_fetch", "fetch_seconds", "heat", "page_bytes", "predict"]

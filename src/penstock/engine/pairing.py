@@ -37,7 +37,7 @@ def entry_dtype(store: Store, ways: bool) -> np.dtype:
 
 def hub_count(vertices: int, room: int) -> int:
     """How many vertices get a row of bits in so many bytes."""
-    return min(vertices, _HUBS, math.isqrt(max(0, room) * 8) // 64 * 64 or (vertices if vertices * vertices <= room else 0))
+    return min(vertices, _HUBS, math.isqrt(max(0, room) * 8) // 64 * 64)
 
 
 def row_bytes(hubs: int) -> int:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from penstock.config import Settings
+from penstock.engine.kernels.buckets import bins_bytes
 from penstock.engine.program import Combine, Pair, Program, Row, Sweep
 from penstock.memory.topology import Resident
 from penstock.errors import DoesNotFit, UsageError
@@ -49,6 +50,8 @@ def arcs_of(store: Store, program: Program) -> tuple[str, ...]:
     sides = sides_of(store, program.along)
     if isinstance(program, Sweep):
         return sides.push
+    if isinstance(program, Combine) and program.stepped:
+        return sides.push or sides.pull
     return sides.pull if isinstance(program, Row) else sides.pull or sides.push
 
 
@@ -153,7 +156,11 @@ def make_plan(
     row = _largest_row(program, store, names) if isinstance(program, Row) else 0
     rows = settings.threads * row
     stream = sum(stream_bytes(direction, program.columns, settings.threads) for direction in directions)
-    in_memory = sum(Resident.needed(direction, program.columns) for direction in directions)
+    # Delta-stepping has bins, and pushes only.
+    stepped = isinstance(program, Combine) and program.stepped and len(sides.push) == 1
+    rows += bins_bytes(store.active, settings.threads, number_dtype(store)) if stepped else 0
+    loaded = [store.direction(name) for name in sides.push] if stepped else directions
+    in_memory = sum(Resident.needed(direction, program.columns) for direction in loaded)
     pages = sum(len(direction) * store.page_size for direction in directions)
     for direction in directions:
         pages += sum(int(direction.column_records[name]["bytes"].sum()) for name in program.columns)

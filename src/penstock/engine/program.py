@@ -167,6 +167,8 @@ class Sweep(Program):
 
     arc: Callable[..., Any] | None = None
     """`arc(u, v, e, state, p)`: for each arc from u to v; of an undirected edge there are two."""
+    once: bool = False
+    """Whether one of the two arcs of an undirected edge is enough: then it may be visited from its larger end only."""
     vertex: Callable[..., Any] | None = None
     """`vertex(u, state, p)`: for each vertex after the pass, and after the sampled arcs."""
     sampled: int = 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 _LEAST = 1 << 16
 """Ids that are held in any case."""
 _CHUNK = 1 << 14
+
 
 @kernel()
 def _scatter(order, first, ranks, lo):
@@ -75,7 +77,7 @@ def from_ranks(engine: Engine, held: np.ndarray, ranges: int = 1) -> np.ndarray:
 
 def _windows(count: int, ranges: int) -> Iterator[tuple[int, int]]:
     cuts = np.linspace(0, count, ranges + 1).astype(int).tolist()
-    return zip(cuts[:-1], cuts[1:], strict=True)
+    return pairwise(cuts)
 
 
 __all__ = ["from_ranks", "ranks"]

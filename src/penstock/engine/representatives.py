@@ -48,7 +48,6 @@ class Representatives:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self.elected = engine.vectors.make(words_for(engine.store.active), np.uint64, "representatives")
-        engine.headroom += 1
 
     def give(self, representative: np.ndarray) -> int:
         """Change what stands for each active vertex's set, by slot, to the set's vertex of the smallest id; returns

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import mmap
 import tempfile
+import weakref
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -50,7 +51,10 @@ class Vectors:
 
     def __init__(self, ledger: Ledger, settings: Settings, beside: Path) -> None:
         self.ledger, self._settings, self._beside = ledger, settings, beside
-        self._maps: list[np.memmap] = []
+        # Programs come and go: the files of one that is done must not outlive it.
+        self._maps: list[weakref.ref[mmap.mmap]] = []
+        self.spilled = 0
+        """Bytes in files so far."""
 
     def make(self, slots: int, dtype: Any, what: str, *, lanes: int = 1, spilled: bool = False) -> np.ndarray:
         """Zeros. A spilled vector lies in a file: touch it a window at a time, and `drop` what is done."""
@@ -63,18 +67,17 @@ class Vectors:
         # A file without a name: a run that is killed leaves nothing behind.
         with tempfile.TemporaryFile(prefix=".penstock-state-", dir=place or self._beside) as file:
             mapped = np.memmap(file, dtype, "r+", shape=shape)
-        self._maps.append(mapped)
+        self._maps = [held for held in self._maps if held() is not None]
+        self._maps.append(weakref.ref(mapped._mmap))  # type: ignore[attr-defined]
+        self.spilled += mapped.nbytes
         return np.asarray(mapped)
 
     def drop(self) -> None:
         """Let the pages go that were touched: the kernel has them, and writes what was changed when it likes."""
         if hasattr(mmap, "MADV_DONTNEED"):
-            for mapped in self._maps:
-                mapped._mmap.madvise(mmap.MADV_DONTNEED)  # type: ignore[attr-defined]
-
-    @property
-    def spilled(self) -> int:
-        return sum(mapped.nbytes for mapped in self._maps)
+            for held in self._maps:
+                if (raw := held()) is not None:
+                    raw.madvise(mmap.MADV_DONTNEED)
 
     def close(self) -> None:
         """Let the files go. Vectors in them stay readable while someone holds them."""

@@ -14,7 +14,7 @@ from penstock.engine.compile import make_kernel
 from penstock.engine.cpu.combine import CombineRun
 from penstock.engine.cpu.kernels import CombineKernels
 from penstock.engine.kernels import bits, buckets
-from penstock.engine.kernels.buckets import BLOCK, NEAR, Bins
+from penstock.engine.kernels.buckets import BLOCK, ROW, Bins, pool_blocks
 from penstock.engine.plan import Plan, number_dtype
 from penstock.engine.program import Combine
 from penstock.engine.vectors import Slots
@@ -23,10 +23,9 @@ from penstock.observe.progress import progress
 if TYPE_CHECKING:
     from penstock.engine.engine import Engine, Outcome, Until
 
+_PIECE = 1 << 20
 _FEW = 1 << 15
 """Buckets of up to so many arcs are run by one thread, without a word to the others."""
-_PADDED = -(-(NEAR + 1) // 8) * 8
-"""Bins of a thread, so many that those of two threads share no cache line."""
 
 
 def run(
@@ -42,20 +41,24 @@ def run(
     """Until no vertex waits, or `until` says so."""
     from penstock.engine.engine import Outcome
 
-    held = CombineRun(engine, program, plan, params, slots, vectors, active)
-    with progress(program.name, total=None, unit="buckets", settings=engine.settings) as bar:
-        if plan.tier == "memory" and until is None and program.stepped and len(held.sides.push) == 1:
-            rounds = DeltaStepping(held)
-        else:
-            held.open_sides()
-            rounds = BucketSteps(held, until)
-        with engine.stats.phase("run"):
-            while figures := rounds.step():
-                engine.stats.iteration(program=program.name, **figures)
-                bar.advance(1)
-    return Outcome(
-        dict(zip(program.state, held.state, strict=True)), slots, held.step, float(held.change), rounds.waiting
-    )
+    stats, saver = engine.stats, engine.checkpoint
+    with stats.phase("prepare"):
+        held = CombineRun(engine, program, plan, params, slots, vectors, active)
+        # What a checkpoint calls the frontier are here the vertices that wait.
+        if saver is not None and (found := saver.begin(program, params, slots.seeds)) is not None:
+            for name, value in saver.restore(found, held.vectors()).items():
+                setattr(held, name, value)
+        in_memory = plan.tier == "memory" and until is None and program.stepped and len(held.sides.push) == 1
+        rounds = DeltaStepping(held) if in_memory else BucketSteps(held, until)
+    with stats.phase("run"), progress(program.name, total=None, unit="buckets", settings=engine.settings) as bar:
+        while figures := rounds.step():
+            stats.iteration(program=program.name, **figures)
+            bar.advance(1)
+            if saver is not None and saver.due(held.step):
+                with stats.phase("checkpoint"):
+                    rounds.note_waiting()
+                    saver.save(held.vectors(), held.scalars())
+    return Outcome(dict(zip(program.state, held.state, strict=True)), slots, held.step, float(held.change), held.front)
 
 
 _KEPT: WeakKeyDictionary[CombineKernels, dict[str, Any]] = WeakKeyDictionary()
@@ -86,11 +89,11 @@ class DeltaStepping:
         self.width: Any = 1.0 / delta if real else np.uint64(max(0, math.frexp(delta)[1] - 1))
         self.bins = self._bins(store.active, number_dtype(store))
         # The seeds wait as if the pool had run dry. A seed without arcs has nothing to do.
-        self.waiting = self.bins.spare
-        words = bits.words_for(store.active)
-        self.waiting[:] = held.front[:words]
+        spare = self.bins.spare
+        spare[:] = held.front[: len(spare)]
         if store.active % 64:
-            self.waiting[-1] &= np.uint64((1 << store.active % 64) - 1)
+            spare[-1] &= np.uint64((1 << store.active % 64) - 1)
+        held.front[:] = 0
         self.bins.meter[buckets.DRY] = 1
 
     def _bins(self, active: int, number: np.dtype) -> Bins:
@@ -99,8 +102,8 @@ class DeltaStepping:
         return Bins(
             entries=make(blocks * BLOCK, number, "bins"),
             after=make(blocks, np.uint32, "bins"),
-            head=np.zeros((threads, _PADDED), np.uint64),
-            count=np.zeros((threads, _PADDED), np.uint64),
+            head=np.zeros((threads, ROW), np.uint64),
+            count=np.zeros((threads, ROW), np.uint64),
             free=np.zeros((threads, 8), np.uint64),
             work=make(blocks, np.uint32, "bins"),
             fill=make(blocks, np.uint32, "bins"),
@@ -119,21 +122,23 @@ class DeltaStepping:
             self.team.run(lambda worker: self.together(np.uint64(worker), counter, self.width, *arcs))
             held.step += 1
         elif not ran:
+            held.front[:] = 0
             return {}
         bucket = int(self.bins.meter[buckets.NOW])
         return {
             "bucket": bucket, "frontier": int(entries), "small": int(ran), "seconds": time.perf_counter() - began
         }  # fmt: skip
 
-
-def pool_blocks(active: int, threads: int) -> int:
-    """Blocks of the pool: enough for each vertex once, and half as much again for those that wait twice."""
-    return 2 + -(-active * 3 // (2 * BLOCK)) + (threads + 1) * (NEAR + 1)
-
-
-def bins_bytes(active: int, threads: int, number: np.dtype) -> int:
-    """What the bins take."""
-    return pool_blocks(active, threads) * (BLOCK * number.itemsize + 12) + active // 8 + threads * 2 * 8 * (_PADDED + 8)
+    def note_waiting(self) -> None:
+        """For a checkpoint: all vertices of this bucket and of later ones, though not all of them wait."""
+        field, active, now = self.held.state[0], self.held.store.active, int(self.bins.meter[buckets.NOW])
+        far, marks = self.held.zero, self.held.front.view(np.uint8)
+        for lo in range(0, active, _PIECE):
+            piece = field[lo : min(lo + _PIECE, active)]
+            real = piece.dtype.kind == "f"
+            later = (piece * self.width if real else piece >> piece.dtype.type(self.width)) >= now
+            packed = np.packbits(later & (piece != far), bitorder="little")
+            marks[lo // 8 : lo // 8 + len(packed)] = packed
 
 
 class BucketSteps:
@@ -142,6 +147,7 @@ class BucketSteps:
 
     def __init__(self, held: CombineRun, until: Until | None) -> None:
         self.held, self.until = held, until
+        held.open_sides()
         assert held.program.bucketed is not None
         self.kind = held.program.fields()[held.program.bucketed.field]
         self.delta = float(held.params[held.program.bucketed.delta])
@@ -166,6 +172,10 @@ class BucketSteps:
         self.waiting |= held.front
         return {"limit": float(self.limit), **figures}
 
+    def note_waiting(self) -> None:
+        """For a checkpoint."""
+        self.held.front[:] = self.waiting
+
     def _limit(self, least: Any) -> Any:
         """The end of the bucket of the least value that waits."""
         if self.kind.kind == "f":
@@ -184,13 +194,15 @@ class BucketSteps:
             # Words that two windows share are looked at twice, each time by one thread.
             cuts = held._cuts((hi + 63) // 64 - lo // 64, 1 << 8) + np.uint64(lo // 64)
             counter = np.zeros(1, np.uint64)
-            found = held.team.run(
-                lambda _, counter=counter, cuts=cuts, lo=lo, hi=hi, state=state: self.select(
+
+            def call(worker: int, args: tuple[Any, ...] = (counter, cuts, lo, hi, state)) -> Any:
+                counter, cuts, lo, hi, state = args
+                return self.select(
                     counter, cuts, self.waiting, np.uint64(lo), np.uint64(hi), np.uint64(lo), state, self.limit,
                     self.most, held.front,
-                ),  # fmt: skip
-                alone=len(self.waiting) < 1 << 12,
-            )
+                )  # fmt: skip
+
+            found = held.team.run(call, alone=len(self.waiting) < 1 << 12)
             held._drop()
             chosen += sum(int(count) for count, _ in found)
             least = min([least, *(value for _, value in found)])

@@ -24,6 +24,8 @@ _ALONE = 1 << 14
 ALPHA, BETA = 15, 18
 """When a traversal turns around (Beamer et al. 2012): to pull when the frontier has more than 1/ALPHA of the arcs not yet
 seen; back to push when it has fewer than 1/BETA of the vertices and shrinks."""
+_CRAWL = 1 << 14
+"""Arcs of a frontier that one thread visits in less time than others need to wake up."""
 _PUSH_COST = 4
 """What pushing along an arc costs, in arcs pulled: an atomic update against a read."""
 
@@ -76,6 +78,7 @@ class CombineRun:
         self.active = 0
         self.step, self.tally, self.change = 0, 0.0, np.inf
         self.pulling, self.before = False, 0
+        self.lists: tuple[np.ndarray, ...] | None = None
         self.unseen: int | None = None
         if set(program.state) - set(vectors):
             self._initialise()
@@ -258,6 +261,36 @@ class CombineRun:
             tally += sum(found) * (slots.rest if lo == slots.body else 1)
             self._drop()
         self.tally = tally
+
+    # ---- small frontiers
+
+    def may_crawl(self) -> bool:
+        """Whether the frontier is small enough for one thread and one call, in memory."""
+        return (
+            self.active <= _CRAWL // 8
+            and self.program.frontier
+            and self.plan.tier == "memory"
+            and self.program.lanes == 1
+            and len(self.sides.push) == 1
+            and not self.pulling
+        )
+
+    def crawl(self) -> dict[str, Any]:
+        """As many supersteps as the frontier stays small for; none, if it has too many arcs already."""
+        began, side = time.perf_counter(), self.side(self.sides.push[0])
+        assert isinstance(side, Resident)
+        if self.lists is None:
+            self.lists = tuple(np.empty(_CRAWL + 1, number_dtype(self.store)) for _ in range(2))
+        steps, active, moved, seen, arcs = self.kernels.crawl(
+            self.front, side.offsets, side.neighbours, side.values, self.message, self.state, self.reads, self._given(),
+            self.totals, self.touched, *self.lists, np.uint64(_CRAWL),
+        )  # fmt: skip
+        self.step, self.active, self.before = self.step + steps, int(active), int(active)
+        if self.program.change and steps:
+            self.change = float(moved)
+        if self.unseen is not None and self.program.wants is not None:
+            self.unseen = max(0, self.unseen - int(arcs))
+        return {"direction": "crawl", "supersteps": steps, "frontier": int(seen), "seconds": time.perf_counter() - began}
 
     # ---- which way
 
@@ -619,6 +652,12 @@ def run(
         while not program.frontier or held.active:
             if until is not None and until(held.step, held.change):
                 break
+            if until is None and saver is None and held.may_crawl():
+                crawled = held.crawl()
+                if crawled["supersteps"]:
+                    stats.iteration(program=program.name, **crawled)
+                    bar.advance(crawled["supersteps"])
+                    continue
             stats.iteration(program=program.name, **held.superstep())
             bar.advance(1)
             if saver is not None and saver.due(held.step):

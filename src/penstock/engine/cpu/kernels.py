@@ -9,6 +9,7 @@ import numpy as np
 
 from penstock.engine.compile import FAST, adapters, fingerprint, make_kernel, usable
 from penstock.engine.kernels import combine as scalar
+from penstock.engine.kernels import crawl as crawling
 from penstock.engine.kernels import lanes as laned
 from penstock.engine.kernels.combine import atomic_into
 from penstock.engine.monoid import MAX
@@ -45,7 +46,7 @@ class CombineKernels:
 
     def make(self, name: str, ranged: bool = False) -> Any:
         if (name, ranged) not in self._made:
-            templates = laned if self.program.lanes > 1 else scalar
+            templates = crawling if name == "crawl" else laned if self.program.lanes > 1 else scalar
             if ranged not in self._parts:
                 self._parts[ranged] = self._functions(ranged)
             self._made[name, ranged] = make_kernel(

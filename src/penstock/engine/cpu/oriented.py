@@ -98,7 +98,9 @@ class Oriented:
         elif total <= room:
             return total
         if room < longest:
-            raise DoesNotFit(self.what, needed=engine.ledger.used + least + SPILLING + longest * size, limit=engine.ledger.limit)
+            raise DoesNotFit(
+                self.what, needed=engine.ledger.used + least + SPILLING + longest * size, limit=engine.ledger.limit
+            )
         return min(total, room)
 
     def _window(self, lo: int, hi: int, buffer: np.ndarray, written: int) -> int:

@@ -127,9 +127,7 @@ class PairRun:
             def work(worker: int, counter: Any, cuts: Any, mine: Any = mine, mine_base: Any = mine_base) -> int:
                 chunk = (counter, cuts, held.offsets, mine, mine_base, theirs, base, np.uint64(lo), np.uint64(hi))
                 if self._corners is not None:
-                    return int(
-                        self._corners(*chunk, self._given(), self.marks[worker], self.near[worker], self.totals)
-                    )
+                    return int(self._corners(*chunk, self._given(), self.marks[worker], self.near[worker], self.totals))
                 return int(
                     kernels.triangles(*chunk, rows, self.marks[worker], self.telling, self.near[worker], self.totals)
                 )

@@ -22,7 +22,9 @@ _CHUNK = 1 << 14
 class Kernels:
     """The kernels of one program by the names of their templates, made when first used."""
 
-    def __init__(self, program: Program, templates: tuple[ModuleType, ...], functions: dict[str, Any], about: tuple[Any, ...]):
+    def __init__(
+        self, program: Program, templates: tuple[ModuleType, ...], functions: dict[str, Any], about: tuple[Any, ...]
+    ):
         self.program, self.templates, self.about = program, templates, about
         self._parts = adapters(program, flagged=False)
         for name, value in functions.items():
@@ -61,6 +63,17 @@ def read_column(engine: Engine, slots: Slots, name: str, *, spilled: bool = Fals
     for slot, number in enumerate(slots.alone, slots.active):
         found[slot] = column.read(number, number + 1)[0]
     return found
+
+
+def initialise(kernels: Kernels, engine: Engine, slots: Slots, lo: int, hi: int, *window: Any) -> None:
+    """Give the slots of a window (its state, reads, and the parameters) their first state, then the seeds theirs."""
+    near, counter, cuts = np.uint64(lo), np.zeros(1, np.uint64), chunks(hi - lo)
+    engine.team.run(lambda worker: kernels.initialise(counter, cuts, near, *window, np.uint32(0)), alone=len(cuts) == 2)
+    for place, number in enumerate(slots.seeds, 1):
+        at = slots.of(number) - lo
+        if 0 <= at < hi - lo:
+            one = np.array([at, at + 1], np.uint64)
+            kernels.initialise(np.zeros(1, np.uint64), one, near, *window, np.uint32(place))
 
 
 def chunks(count: int) -> np.ndarray:

@@ -1,14 +1,16 @@
-"""Supersteps of a row program on CPU threads. In memory a thread collects a row and takes it at once; from disk the rows
-of as many vertices as there is room for are collected from their pages, range by range of the senders, then taken."""
+"""Supersteps of a row program on CPU threads. In memory a thread collects a row and takes it at once; from disk the
+rows of as many vertices as there is room for are collected from their pages, range by range of the senders, then
+taken."""
 
 from __future__ import annotations
 
 import time
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock.engine.cpu.parts import chunks, kernels_of, read_column
+from penstock.engine.cpu.parts import chunks, initialise, kernels_of, read_column
 from penstock.engine.kernels import row as templates
 from penstock.engine.kernels import slots as each
 from penstock.engine.monoid import MAX
@@ -27,11 +29,11 @@ _NONE = np.uint64(0)
 Window = tuple[int, int]
 
 
-def _message(message, e, p):  # type: ignore[no-untyped-def]
+def _message(message, e, p):
     return message
 
 
-def _still(v, new, p):  # type: ignore[no-untyped-def]
+def _still(v, new, p):
     return 0.0
 
 
@@ -39,7 +41,13 @@ class RowRun:
     """One run: the vectors, and its supersteps."""
 
     def __init__(
-        self, engine: Engine, program: Row, plan: Plan, params: dict[str, Any], slots: Slots, vectors: dict[str, np.ndarray]
+        self,
+        engine: Engine,
+        program: Row,
+        plan: Plan,
+        params: dict[str, Any],
+        slots: Slots,
+        vectors: dict[str, np.ndarray],
     ) -> None:
         self.engine, self.program, self.plan, self.params, self.slots = engine, program, plan, params, slots
         self.store, self.team, self.ranged = engine.store, engine.team, plan.ranges > 1
@@ -60,10 +68,12 @@ class RowRun:
         )
         self.message = make(slots.count, program.message, "messages", spilled=self.ranged)
         cuts = np.unique(np.linspace(0, slots.count, plan.ranges + 1).astype(np.int64))
-        self.ranges: list[Window] = list(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True))
+        self.ranges: list[Window] = list(pairwise(cuts.tolist()))
         self.step, self.change = 0, np.inf
         if set(program.state) - set(vectors):
-            self._each("initialise")
+            for lo, hi in self.ranges:
+                initialise(self.kernels, engine, slots, lo, hi, *self._window(lo, hi), self._given())
+                self._drop()
         self._open()
 
     def _open(self) -> None:
@@ -86,14 +96,13 @@ class RowRun:
     def _window(self, lo: int, hi: int) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
         return tuple(s[lo:hi] for s in self.state), tuple(r[lo:hi] for r in self.reads)
 
-    def _each(self, name: str, *vectors: np.ndarray) -> None:
-        """A kernel of slots on all of them, a range at a time."""
-        kernel, params = getattr(self.kernels, name), self._given()
+    def _emit(self) -> None:
+        """The messages of all slots, a range at a time."""
+        emit, params = self.kernels.emit, self._given()
         for lo, hi in self.ranges:
-            (state, reads), pieces = self._window(lo, hi), [vector[lo:hi] for vector in vectors]
             counter, cuts = np.zeros(1, np.uint64), chunks(hi - lo)
-            args = (counter, cuts, np.uint64(lo), state, reads, params, *pieces)
-            self.team.run(lambda worker, args=args: kernel(*args), alone=len(cuts) == 2)  # type: ignore[misc]
+            args = (counter, cuts, np.uint64(lo), *self._window(lo, hi), params, self.message[lo:hi])
+            self.team.run(lambda worker, args=args: emit(*args), alone=len(cuts) == 2)  # type: ignore[misc]
             self._drop()
 
     def _drop(self) -> None:
@@ -105,7 +114,7 @@ class RowRun:
     def superstep(self) -> dict[str, Any]:
         """Emit, collect, take; returns its figures."""
         began, (read, hits) = time.perf_counter(), self.engine.read_counts()
-        self._each("emit", self.message)
+        self._emit()
         changes = self._in_memory() if self.plan.tier == "memory" else self._from_disk()
         changes += self._isolated()
         if self.program.change:
@@ -120,12 +129,10 @@ class RowRun:
     def _in_memory(self) -> list[float]:
         params, counter = self._given(), np.zeros(1, np.uint64)
         first, second = self.blocks[0], self.blocks[-1]
+        sides = (first.offsets, first.neighbours, first.values, second.offsets, second.neighbours, second.values)
+        vectors = (self.message, self.state, self.reads, params)
         return self.team.run(
-            lambda worker: self.kernels.rows(
-                counter, self.cuts, first.offsets, first.neighbours, first.values,
-                second.offsets, second.neighbours, second.values,
-                self.message, self.state, self.reads, params, self.scratch[worker],
-            )  # fmt: skip
+            lambda worker: self.kernels.rows(counter, self.cuts, *sides, *vectors, self.scratch[worker])
         )
 
     def _isolated(self) -> list[float]:
@@ -172,7 +179,7 @@ class RowRun:
                 cuts.append(start + cut)
                 at, spent = cut, 0
         cuts = [*cuts, active] if active > cuts[-1] else cuts
-        return list(zip(cuts[:-1], cuts[1:], strict=True))
+        return list(pairwise(cuts))
 
     def _layout(self, lo: int, hi: int) -> tuple[np.ndarray, list[np.ndarray], np.ndarray]:
         """Where each row begins, where in it the messages of each side begin, and the room for all of them."""
@@ -218,7 +225,11 @@ class RowRun:
 
         def part(worker: int, page: int, first: np.uint64, neighbours: np.ndarray, columns: Any) -> None:
             later = records["first_arc"][page] - records["first_arc"][page - int(records["part"][page])]
-            counter, cuts, offsets = np.zeros(1, np.uint64), np.array([0, 1], np.uint64), np.array([0, len(neighbours)], np.uint32)
+            counter, cuts, offsets = (
+                np.zeros(1, np.uint64),
+                np.array([0, 1], np.uint64),
+                np.array([0, len(neighbours)], np.uint32),
+            )
             gather(
                 counter, cuts, first, offsets, neighbours, columns, message, begin, near, places, later, params, rows
             )
@@ -242,14 +253,20 @@ def run(
     from penstock.engine.engine import Outcome
 
     held = RowRun(engine, program, plan, params, slots, vectors)
-    stats = engine.stats
+    stats, saver, fields = engine.stats, engine.checkpoint, dict(zip(program.state, held.state, strict=True))
+    if saver is not None and (found := saver.begin(program, params, slots.seeds)) is not None:
+        scalars = saver.restore(found, fields, held._drop)
+        held.step, held.change = scalars["step"], scalars["change"]
     with stats.phase("run"), progress(program.name, total=None, unit="supersteps", settings=engine.settings) as bar:
         while until is None or not until(held.step, held.change):
             stats.iteration(program=program.name, **held.superstep())
             bar.advance(1)
+            if saver is not None and saver.due(held.step):
+                with stats.phase("checkpoint"):
+                    saver.save(fields, {"step": held.step, "change": float(held.change)}, held._drop)
             if until is None:
                 break
-    return Outcome(dict(zip(program.state, held.state, strict=True)), slots, held.step, float(held.change))
+    return Outcome(fields, slots, held.step, float(held.change))
 
 
 __all__ = ["RowRun", "run"]

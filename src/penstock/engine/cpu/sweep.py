@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.engine.compile import params_class, state_class
-from penstock.engine.cpu.parts import chunks, kernels_of, read_column
+from penstock.engine.cpu.parts import chunks, initialise, kernels_of, read_column
 from penstock.engine.kernels import slots as each
 from penstock.engine.kernels import sweep as templates
 from penstock.engine.plan import Plan, arcs_of, number_dtype
@@ -29,7 +29,13 @@ class SweepRun:
     """One run: the state, and the rounds over it."""
 
     def __init__(
-        self, engine: Engine, program: Sweep, plan: Plan, params: dict[str, Any], slots: Slots, vectors: dict[str, np.ndarray]
+        self,
+        engine: Engine,
+        program: Sweep,
+        plan: Plan,
+        params: dict[str, Any],
+        slots: Slots,
+        vectors: dict[str, np.ndarray],
     ) -> None:
         self.engine, self.program, self.plan, self.slots = engine, program, plan, slots
         self.store, self.team, self.params = engine.store, engine.team, dict(params)
@@ -70,12 +76,10 @@ class SweepRun:
     # ---- rounds
 
     def initialise(self) -> None:
-        if self.initialised:
-            return
-        params, counter, cuts = self._given(), np.zeros(1, np.uint64), chunks(self.slots.count)
-        self.team.run(
-            lambda worker: self.kernels.initialise(counter, cuts, np.uint64(0), self.state, self.reads, params)
-        )
+        """Give all slots their first state, unless it was given."""
+        if not self.initialised:
+            count = self.slots.count
+            initialise(self.kernels, self.engine, self.slots, 0, count, self.state, self.reads, self._given())
 
     def in_memory(self, sides: list[Resident], either_end: bool) -> None:
         """The sampled arcs, then the rest."""

@@ -25,6 +25,8 @@ SPAN = 64
 """Entries that a thread takes at a time: few, as the first ones may have most of the arcs."""
 NEAR = 64
 """Bins by bucket; one more is for what lies further."""
+ROW = -(-(NEAR + 1) // 8) * 8
+"""A thread's bins, so many that those of two threads share no cache line."""
 FUSE = 1024
 """A thread's own entries of the current bucket, up to so many, are not worth sharing."""
 TOP = 2.0**62
@@ -59,6 +61,16 @@ class Bins(NamedTuple):
     spare: Any
     """The vertices that found no block, a bit each."""
     meter: Any
+
+
+def pool_blocks(active: int, threads: int) -> int:
+    """Blocks of the pool: enough for each vertex once, and half as much again for those that wait twice."""
+    return 2 + -(-active * 3 // (2 * BLOCK)) + (threads + 1) * (NEAR + 1)
+
+
+def bins_bytes(active: int, threads: int, number: np.dtype) -> int:
+    """What the bins take."""
+    return pool_blocks(active, threads) * (BLOCK * number.itemsize + 12) + active // 8 + threads * 2 * 8 * (ROW + 8)
 
 
 def bucketer(c):

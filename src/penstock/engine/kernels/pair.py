@@ -11,10 +11,10 @@ import numpy as np
 
 from penstock.engine.kernels.bits import LOW, ONE, SIX, has
 from penstock.engine.kernels.oriented import WAYS
-from penstock.memory.device import atomic_add, count_bits, inlined, kernel
+from penstock.memory.device import atomic_add, atomic_or, count_bits, inlined, kernel
 
 TWO = np.uint64(2)
-DENSE = np.uint64(4)
+DENSE = np.uint64(8)
 """Words of a row that are compared in the time one neighbour is looked up."""
 
 
@@ -48,57 +48,47 @@ def hub_rows(counter, cuts, offsets, base, lists, both, rows):
             for a in range(offsets[u] - base, offsets[u + ONE] - base):
                 v = np.uint64(lists[a])
                 if both:
-                    set_shared(row, v)
-                    set_shared(rows[v], u)
+                    atomic_or(row, v >> SIX, ONE << (v & LOW))
+                    atomic_or(rows[v], u >> SIX, ONE << (u & LOW))
                 else:
                     row[v >> SIX] |= ONE << (v & LOW)
 
 
 @inlined
-def set_shared(row, v):
-    """Set a bit of a row that other threads write, too."""
-    from_others = ONE << (v & LOW)
-    atomic_add(row, v >> SIX, from_others)  # no bit is set twice: adding is as good as or
+def look_up(lists, begin, end, row, telling, near, totals):
+    """How many of the entries `begin` to `end` have their bit in a row; they are told, if `telling`."""
+    found = np.uint64(0)
+    for b in range(begin, end):
+        w = np.uint64(lists[b])
+        hit = has(row, w)
+        found += hit
+        if telling:
+            if hit:
+                tell(near, totals, w, hit)
+    return found
 
 
 @inlined
 def among_hubs(lists, begin, end, rows, marks, telling, near, totals):
     """The triangles of one vertex and two of its hubs, which are the entries `begin` to `end`."""
-    hubs = end - begin
     top = (np.uint64(lists[end - ONE]) >> SIX) + ONE
+    dense = DENSE * (end - begin) >= top
     found = np.uint64(0)
-    if TWO * hubs < top:
-        # Few in a long row: look each pair up.
-        for a in range(begin, end):
-            v = np.uint64(lists[a])
-            row = rows[v]
-            here = np.uint64(0)
-            for b in range(begin, a):
-                w = np.uint64(lists[b])
-                hit = has(row, w)
-                here += hit
-                if telling:
-                    if hit:
-                        tell(near, totals, w, hit)
-            if telling:
-                if here:
-                    tell(near, totals, v, here)
-            found += here
-        return found
     for a in range(begin, end):
         v = np.uint64(lists[a])
         if telling:
-            # Rows hold neighbours of either rank: each triangle is seen from both of its hubs.
-            here = shared(marks, rows[v], top)
+            if dense:
+                # Rows hold neighbours of either rank: each triangle is seen from both of its hubs.
+                here = shared(marks, rows[v], top)
+            else:
+                here = look_up(lists, begin, a, rows[v], True, near, totals)
             tell(near, totals, v, here)
             found += here
-        elif a - begin < (v >> SIX) // DENSE:
-            row = rows[v]
-            for b in range(begin, a):
-                found += has(row, np.uint64(lists[b]))
+        elif (a - begin) * DENSE < v >> SIX:
+            found += look_up(lists, begin, a, rows[v], False, near, totals)
         else:
             found += shared(marks, rows[v], (v >> SIX) + ONE)
-    return found // TWO if telling else found
+    return found // TWO if telling and dense else found
 
 
 @kernel()
@@ -130,14 +120,7 @@ def triangles(counter, cuts, offsets, mine, mine_base, theirs, base, lo, hi, row
                     continue
                 if v >= hi:
                     break
-                here = np.uint64(0)
-                for b in range(offsets[v] - base, offsets[v + ONE] - base):
-                    w = np.uint64(theirs[b])
-                    hit = has(marks, w)
-                    here += hit
-                    if telling:
-                        if hit:
-                            tell(near, totals, w, hit)
+                here = look_up(theirs, offsets[v] - base, offsets[v + ONE] - base, marks, telling, near, totals)
                 if telling:
                     if here:
                         tell(near, totals, v, here)

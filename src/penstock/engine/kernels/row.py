@@ -21,9 +21,8 @@ def collector(c):
     def collect(neighbours, begin, end, columns, message, far, p, out, at):
         for a in range(begin, end):
             u = np.uint64(neighbours[a]) - far
-            if ranged:
-                if u >= np.uint64(message.size):
-                    continue
+            if ranged and u >= np.uint64(message.size):
+                continue
             out[at + a - begin] = edge(message[u], arc_values(columns, a), p)
 
     return inlined(collect)
@@ -49,7 +48,19 @@ def rows(c):
     collect, take, unpack, two = collector(c), taker(c), c.unpack, c.sides == 2
 
     def rows(
-        counter, cuts, offsets, neighbours, columns, offsets2, neighbours2, columns2, message, state, reads, params, scratch
+        counter,
+        cuts,
+        offsets,
+        neighbours,
+        columns,
+        offsets2,
+        neighbours2,
+        columns2,
+        message,
+        state,
+        reads,
+        params,
+        scratch,
     ):
         p, none = unpack(params), np.uint64(0)
         moved = 0.0

@@ -10,17 +10,17 @@ from penstock.memory.device import atomic_add
 
 
 def initialise(c):
-    """Give slots their first state."""
+    """Give slots their first state; `seed` is 1 + their place among the seeds, or 0."""
     load, store, unpack, init = c.load, c.store, c.unpack, c.init
 
-    def initialise(counter, cuts, near, state, reads, params):
+    def initialise(counter, cuts, near, state, reads, params, seed):
         p = unpack(params)
         while True:
             k = atomic_add(counter, 0, ONE)
             if k + ONE >= np.uint64(cuts.size):
                 return
             for i in range(cuts[k], cuts[k + ONE]):
-                store(state, i, np.uint64(0), init(load(state, reads, i, near + i, np.uint64(0)), p))
+                store(state, i, np.uint64(0), init(load(state, reads, i, near + i, np.uint64(0), seed), p))
 
     return initialise
 

@@ -15,10 +15,11 @@ from penstock.memory.device import atomic_add
 
 
 def arcs(c):
-    """Visit the arcs of a block's vertices, of each those from its `begin`-th to before its `end`-th."""
+    """Visit the arcs of a block's vertices, of each those from its `begin`-th to before its `end`-th; with `once` only
+    those to vertices that are not larger, which come first."""
     arc, arc_values, whole, unpack = c.arc, c.arc_values, c.whole, c.unpack
 
-    def arcs(counter, cuts, first, offsets, neighbours, columns, begin, end, state, params):
+    def arcs(counter, cuts, first, offsets, neighbours, columns, begin, end, once, state, params):
         s, p = whole(state), unpack(params)
         kind = neighbours.dtype.type
         while True:
@@ -30,6 +31,8 @@ def arcs(c):
                 hi = np.uint64(offsets[i + ONE])
                 u = kind(first + i)
                 for a in range(lo + begin, min(lo + end, hi)):
+                    if once and neighbours[a] > u:
+                        break
                     arc(u, neighbours[a], arc_values(columns, a), s, p)
                 lo = hi
 

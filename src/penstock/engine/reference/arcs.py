@@ -29,7 +29,7 @@ class Arcs:
 
     def offsets(self, slots: int) -> list[int]:
         """Where the arcs of each slot begin, and where the last one's end."""
-        return np.searchsorted(self.near, np.arange(slots + 1)).tolist()  # type: ignore[no-any-return]
+        return np.searchsorted(self.near, np.arange(slots + 1)).tolist()
 
 
 def arriving(store: Store, along: str, columns: Sequence[str]) -> Arcs:
@@ -54,7 +54,7 @@ def stored(direction: Direction, columns: Sequence[str]) -> Arcs:
     for page in range(len(direction)):
         block = direction.block(page)
         vertices = block.first_vertex + np.arange(len(block.offsets) - 1)
-        degrees = np.diff(block.offsets.astype(np.int64))
+        degrees = block.offsets[1:].astype(np.int64) - block.offsets[:-1]
         values = tuple(direction.read_column(name, page) for name in columns)
         parts.append(Arcs(np.repeat(vertices, degrees).astype(number), block.neighbours.astype(number), values))
     return joined(parts)

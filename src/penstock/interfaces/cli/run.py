@@ -42,12 +42,12 @@ class Algorithms(TyperGroup):
         return TyperCommand(cmd_name, help=_sentence(cmd_name)) if cmd_name in ALGORITHMS else None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        name, *rest = args
+        name, rest = args[0].replace("-", "_"), args[1:]
         if name in ALGORITHMS:
             return name, command(name), rest
         if ctx.resilient_parsing:  # of a line that is being completed
             return None, None, rest
-        raise UsageError(nearest(name))
+        raise UsageError(nearest(args[0]))
 
 
 app = typer.Typer(cls=Algorithms, no_args_is_help=True, help="Run an algorithm on a store.")
