@@ -41,7 +41,7 @@ def test_every_name_is_there() -> None:
     for name in pk.__all__:
         assert getattr(pk, name) is not None
     with pytest.raises(AttributeError, match="nonsense"):
-        _ = pk.nonsense  # type: ignore[attr-defined]
+        _ = pk.nonsense
 
 
 def test_folders_do_not_take_the_names_of_functions() -> None:
@@ -75,7 +75,10 @@ def test_verify(graph: pk.Graph, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "options", "reason"),
-    [("alchemy", {}, "there is no check of 'alchemy'"), ("bfs", {"source": 1, "sauce": 2}, "bfs has no option 'sauce'")],
+    [
+        ("alchemy", {}, "there is no check of 'alchemy'"),
+        ("bfs", {"source": 1, "sauce": 2}, "bfs has no option 'sauce'"),
+    ],
 )
 def test_verify_refuses(graph: pk.Graph, name: str, options: dict[str, Any], reason: str) -> None:
     with pytest.raises(UsageError, match=reason):

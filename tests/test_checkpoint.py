@@ -62,9 +62,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def kill(name: str, store: Path, folder: Path, options: dict[str, Any], after: int, then: str = "SIGKILL") -> None:
     """Run in a process that dies when it has saved so often."""
     then = "os.kill(os.getpid(), signal.SIGKILL)" if then == "SIGKILL" else then
-    code = _KILLED.format(
-        name=name, store=str(store), folder=str(folder), options=options, after=after, then=then
-    )
+    code = _KILLED.format(name=name, store=str(store), folder=str(folder), options=options, after=after, then=then)
     run = child.start(code)
     assert run.wait() == -9
     assert (folder / checkpoints.CURRENT).exists()
@@ -74,6 +72,11 @@ def run(name: str, store: Path, folder: Path | None = None, **options: Any) -> t
     more = {} if folder is None else {"checkpoint": folder, "checkpoint_every": "8"}
     result = pk.run(name, store, **options, **more)
     return result.table, result.stats
+
+
+def steps(stats: dict[str, Any]) -> int:
+    """How many supersteps; short ones are told in one entry."""
+    return sum(each.get("supersteps", 1) for each in stats["supersteps"])
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -87,7 +90,7 @@ def test_killed_and_resumed(store: Path, tmp_path: Path, name: str, place: str) 
         found, stats = run(name, store, folder, **options)
         assert found.equals(right)
         assert stats["resumed_at"] == after
-        assert len(stats["supersteps"]) == len(whole["supersteps"]) - after
+        assert steps(stats) == steps(whole) - after
         assert not folder.exists()
     assert [path.name for path in store.parent.iterdir()] == [store.name]
 

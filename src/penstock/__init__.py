@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 # does not set the name again.
 import penstock.export
 import penstock.ingest
-import penstock.verify  # noqa: F401
+import penstock.verify
 from penstock.algorithms.registry import ALGORITHMS
 from penstock.api import check, explain, export, from_edges, from_networkx, generate, ingest, pagerank, run, verify
 from penstock.api import open_graph as open

@@ -167,7 +167,7 @@ def explain(
 def measure(folder: str | os.PathLike[str] = ".", **options: Any) -> Rates:
     """Measure the rates of this machine and of the disk that a folder lies on, and keep them for predictions.
 
-    It takes about a quarter of a minute, and 200 MB in the folder meanwhile.
+    It takes about half a minute on an idle machine, which it needs, and 200 MB in the folder meanwhile.
     """
     from penstock.algorithms import pagerank, wcc
     from penstock.engine import rates
@@ -200,7 +200,7 @@ def pagerank(graph: Graph | str | os.PathLike[str], **options: Any) -> Result:
 
     >>> pagerank(g, memory_limit="4GB").top(10)   # doctest: +SKIP
     """
-    return run("pagerank", graph, **options)  # type: ignore[no-any-return]
+    return run("pagerank", graph, **options)
 
 
 def algorithm(name: str) -> Callable[..., Any]:

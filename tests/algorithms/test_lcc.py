@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ def test_shapes(tmp_path: Path, shape: cases.Shape) -> None:
         for order in ("degree", "input"):
             graph = shape.build(tmp_path / f"{undirected}-{order}.pen", undirected, order=order)
             answer = oracle.lcc(oracle.of(graph))
-            for result in everywhere(lambda **chosen: pk.run("lcc", graph, **chosen)).values():
+            for result in everywhere(partial(pk.run, "lcc", graph)).values():
                 cases.compare("lcc", cases.found("lcc", result), answer)
 
 
@@ -58,7 +59,7 @@ def test_small_graphs(
     for name in ("triangles", "lcc"):
         answer = cases.expected(name, g, {})
         for place in ("memory", "ranges"):
-            result = at(place, lambda name=name, **chosen: pk.run(name, graph, **chosen))
+            result = at(place, partial(pk.run, name, graph))
             cases.compare(name, cases.found(name, result), answer)
 
 
@@ -66,5 +67,5 @@ def test_small_graphs(
 def test_against_the_checker(tmp_path: Path, undirected: bool) -> None:
     graph = pk.generate("kron", tmp_path / "g.pen", scale=11, seed=3, undirected=undirected, page_size=4096)
     for place in ("memory", "disk", "ranges", "smallest"):
-        result = at(place, lambda **chosen: pk.run("lcc", graph, **chosen))
+        result = at(place, partial(pk.run, "lcc", graph))
         assert CHECKERS["lcc"](graph, result.table) == [], place

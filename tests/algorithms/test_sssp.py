@@ -36,7 +36,7 @@ def test_every_shape(tmp_path: Path, shape: cases.Shape, place: str) -> None:
 def store(path: Path, edges: list[tuple[int, int, Any]], kind: Any = np.int64, column: str = "weight") -> pk.Graph:
     source, target, weight = zip(*edges, strict=True)
     columns = {"source": np.array(source), "target": np.array(target), column: np.array(weight, kind)}
-    return pk.ingest(columns, path, page_size=4096)
+    return pk.ingest(columns, path, page_size=4096, allow_nan=True)
 
 
 @pytest.mark.parametrize("place", PLACES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,7 @@ def test_shapes(tmp_path: Path, shape: cases.Shape) -> None:
         for order in ("degree", "input"):
             graph = shape.build(tmp_path / f"{undirected}-{order}.pen", undirected, order=order)
             answer = oracle.triangles(oracle.of(graph))
-            for place, result in everywhere(lambda **chosen: pk.run("triangles", graph, **chosen)).items():
+            for place, result in everywhere(partial(pk.run, "triangles", graph)).items():
                 cases.compare("triangles", cases.found("triangles", result), answer)
                 assert result.stats["triangles"] * 3 == sum(answer.values()), place
 
@@ -30,7 +31,7 @@ def test_only_the_total(tmp_path: Path, place: str) -> None:
     for shape in cases.shapes():
         graph = shape.build(tmp_path / f"{shape.name}.pen", shape.ways[-1])
         total = sum(oracle.triangles(oracle.of(graph)).values()) // 3
-        result = at(place, lambda **chosen: pk.run("triangles", graph, per_vertex=False, **chosen))
+        result = at(place, partial(pk.run, "triangles", graph, per_vertex=False))
         assert result.stats["triangles"] == total
         assert len(result) == 0
         assert result.to_dict() == {}
@@ -47,5 +48,5 @@ def test_columns(tmp_path: Path) -> None:
 def test_against_the_checker(tmp_path: Path, undirected: bool) -> None:
     graph = pk.generate("kron", tmp_path / "g.pen", scale=11, seed=3, undirected=undirected, page_size=4096)
     for place in ("memory", "disk", "ranges", "smallest"):
-        result = at(place, lambda **chosen: pk.run("triangles", graph, **chosen))
+        result = at(place, partial(pk.run, "triangles", graph))
         assert CHECKERS["triangles"](graph, result.table) == [], place

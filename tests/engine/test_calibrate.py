@@ -43,13 +43,13 @@ def test_start(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("points", "expected"),
+    ("items", "seconds", "expected"),
     [
-        ([(1.0, 3.0), (3.0, 7.0)], (1.0, 2.0)),
-        ([(1.0, 3.0), (3.0, 2.0)], (3.0, 0.0)),
-        ([(2.0, 3.0), (4.0, 8.0)], (0.0, 2.0)),
-        ([(2.0, 3.0)], (1.0, 1.0)),
+        ([(10.0, 1.0), (4.0, 2.0)], [23.0, 14.0], (2.0, 3.0)),
+        ([(10.0, 1.0), (4.0, 2.0)], [30.0, 1.0], (1.625, 0.0)),
+        ([(10.0, 1.0), (4.0, 2.0)], [1.0, 30.0], (0.0, 8.0)),
+        ([(10.0, 1.0)], [20.0], (2.0, 0.0)),
     ],
 )
-def test_a_line_through_two_points(points: list[tuple[float, float]], expected: tuple[float, float]) -> None:
-    assert calibrate.line(points) == pytest.approx(expected)
+def test_two_unknowns(items: list[tuple[float, float]], seconds: list[float], expected: tuple[float, float]) -> None:
+    assert calibrate.solve(items, seconds) == pytest.approx(expected)

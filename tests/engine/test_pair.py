@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -67,7 +68,7 @@ def random_graph(path: Path, **options: Any) -> pk.Graph:
 @pytest.mark.parametrize("undirected", [False, True])
 def test_own_program(tmp_path: Path, place: str, order: str, undirected: bool) -> None:
     graph = random_graph(tmp_path / "g.pen", order=order, undirected=undirected)
-    result = at(place, lambda **chosen: pk.run(own(), graph, weight=2.5, **chosen))
+    result = at(place, partial(pk.run, own(), graph, weight=2.5))
     assert result.to_dict() == expected(oracle.of(graph), 2.5)
 
 

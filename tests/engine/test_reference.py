@@ -14,7 +14,7 @@ import penstock as pk
 from penstock.config import settings
 from penstock.engine.atomics import atomic_add
 from penstock.engine.engine import Engine, Outcome
-from penstock.engine.monoid import ARGMIN, FIRST, MAX, MIN, Monoid, pair, pair_number, pair_value
+from penstock.engine.monoid import ARGMIN, FIRST, MAX, MIN, SUM, Monoid, pair, pair_number, pair_value
 from penstock.engine.program import NUMBER, Combine, Pair, Program, Row, Sweep, change_below, iterations
 from penstock.errors import UsageError
 from penstock.graph import Graph
@@ -189,6 +189,18 @@ def test_frontier(graph: Graph, device: str, seeds: list[int], levels: list[int]
     assert values(outcome) == levels
     assert outcome.steps == steps
     assert not np.asarray(outcome.front).any()
+
+
+@pytest.mark.parametrize("device", ["cpu", "reference"])
+def test_all_but_the_seeds_are_active(graph: Graph, device: str) -> None:
+    def others(v, p):
+        return v.number, v.seed == 0
+
+    def once(v, total, p):
+        return total, False
+
+    program = hops(reads=("seed", "number"), init=others, combine=SUM, update=once)
+    assert values(run(program, graph, device, seeds=[2])) == [0, 6, 1, 3, 4]
 
 
 @pytest.mark.parametrize("device", ["cpu", "reference"])

@@ -154,6 +154,19 @@ def test_a_directed_graph_needs_both_directions_to_leave_out(tmp_path: Path) -> 
     assert (by_number(graph, result, "visits") == both).all()
 
 
+def test_an_edge_once(tmp_path: Path) -> None:
+    graph = hub(tmp_path / "g.pen", True)
+    source, target, _ = arcs_of(graph)
+    n = graph.store.active
+    for sampled in (0, 2):
+        program = Sweep(**{**vars(VISITS), "once": True, "settled": None, "sampled": sampled})
+        for place in ("memory", "disk"):
+            visits = by_number(graph, at(place, lambda program=program, **s: pk.run(program, graph, **s)), "visits")
+            assert (visits >= np.bincount(source[source >= target], minlength=n)).all()
+            if place == "disk" or not sampled:
+                assert visits.sum() == (source >= target).sum()
+
+
 # ---- refusals
 
 

@@ -107,7 +107,7 @@ class Job:
             if plan.form != "pair"
         }
         passes = [
-            step for step in self.stats.supersteps if "frontier" not in step and step.get("program") in arcs
+            step for step in self.stats.supersteps if not {"frontier", "supersteps"} & set(step) and step.get("program") in arcs
         ]
         seconds = sum(step["seconds"] for step in passes)
         return sum(arcs[step["program"]] for step in passes) / seconds if seconds else None

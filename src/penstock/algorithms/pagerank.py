@@ -98,13 +98,13 @@ def pagerank(
 
 
 def stages(
-    store: Store, *, dtype: str = "float64", max_iter: int = 100, stop: str = "l1", tol: float = 1e-6, damping: float = 0.85,
-    dangling: str = "spread",
+    store: Store, *, dtype: str = "float64", max_iter: int = 100, stop: str = "l1", tol: float = 1e-6,
+    damping: float = 0.85, dangling: str = "spread",
 ) -> list[Stage]:  # fmt: skip
     """What a run would do. The changes shrink by the damping with each iteration, at least."""
     if stop == "fixed":
         return [Stage(program(floats(dtype), dangling, stop), max_iter)]
-    known = 0 < tol < 1 and 0 < damping and stop == "l1"
+    known = 0 < tol < 1 and damping > 0 and stop == "l1"
     likely = min(max_iter, math.ceil(math.log(tol / 2) / math.log(damping))) if known else max_iter
     return [Stage(program(floats(dtype), dangling, stop), likely, "at most, stops at the tolerance")]
 

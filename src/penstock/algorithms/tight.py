@@ -66,10 +66,6 @@ def emit_pair(v, p):
 
 
 def longer_pair(sent, e, p):
-    return pair(pair_value(sent) + np.uint32(e[0]), pair_number(sent))
-
-
-def bounded_pair(sent, e, p):
     return pair(min(np.int64(pair_value(sent)) + np.int64(e[0]), np.int64(FAR32)), pair_number(sent))
 
 
@@ -85,7 +81,7 @@ def update_hops(v, least, p):
     return v.distance, UNSEEN, v.parent, False
 
 
-def parents_narrow(weight: str, *, bounded: bool) -> Combine:
+def parents_narrow(weight: str) -> Combine:
     """Hops and parents where a distance and a number fit into one word."""
     return Combine(
         name="sssp parents",
@@ -95,7 +91,7 @@ def parents_narrow(weight: str, *, bounded: bool) -> Combine:
         init=init_parent,
         message="uint64",
         emit=emit_pair,
-        edge=bounded_pair if bounded else longer_pair,
+        edge=longer_pair,
         combine=ARGMIN,
         wants=unseen,
         update=update_pair,
@@ -147,7 +143,7 @@ def longer_wide32(sent, e, p):
 
 
 def update_wide(v, least, p):
-    if v.hops in (UNSEEN, 0) or least.real != v.distance:
+    if not 0 < v.hops < UNSEEN or least.real != v.distance:
         return v.distance, v.hops, v.parent
     return v.distance, v.hops, np.int64(least.imag) % np.int64(p.vertices)
 
@@ -173,7 +169,7 @@ def find_parents(job: Job, found: Outcome, kind: str, column: str) -> tuple[np.n
     engine, number, vectors = job.engine, number_dtype(job.store), found.state
     none = np.iinfo(number).max
     if kind == "uint32" and number == np.uint32:
-        outcome = engine.run(parents_narrow(column, bounded=True), vectors=vectors, slots=found.slots)
+        outcome = engine.run(parents_narrow(column), vectors=vectors, slots=found.slots)
     else:
         outcome = engine.run(hops_wide(kind, column, number), vectors=vectors, slots=found.slots)
         longest = farthest(job, vectors["distance"], kind)[1] if kind == "int64" else 0

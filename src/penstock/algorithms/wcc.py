@@ -80,6 +80,7 @@ def program(number: np.dtype) -> Sweep:
         params={"largest": 0},
         init=init,
         arc=link,
+        once=True,
         vertex=compress,
         sampled=2,
         between=commonest,

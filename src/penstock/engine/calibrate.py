@@ -18,7 +18,7 @@ import numpy as np
 from penstock.config import Settings
 from penstock.engine.cpu.kernels import combine_kernels
 from penstock.engine.engine import Engine, Until
-from penstock.engine.model import even_fetch, fetch_seconds, predict
+from penstock.engine.model import fetch_seconds, predict
 from penstock.engine.plan import Plan, make_plan, number_dtype, read_dtype
 from penstock.engine.program import Combine, Program, iterations
 from penstock.engine.rates import SIZES, Rates
@@ -48,7 +48,7 @@ def _touch(values):
 
 
 def measure(stores: Sequence[Store], settings: Settings, programs: Mapping[str, Program]) -> Rates:
-    """Rates of this machine and of the disk that the stores lie on; takes some ten seconds.
+    """Rates of this machine and of the disk that the stores lie on; takes about half a minute.
 
     `stores`: a skewed graph whose state is in the cache, and one whose state is too large for that. `programs`: combine
     programs `gather4` and `gather8` whose messages have so many bytes; a `sweep` and a `row` program if there are any.
@@ -288,28 +288,40 @@ def _spill(store: Store, settings: Settings, program: Program, rates: Rates) -> 
 
 
 def _sweeps(stores: Sequence[Store], settings: Settings, program: Program, rates: Rates) -> Rates:
-    """What a sweep takes on a graph whose state is in the cache and on one whose state is not: two unknowns each."""
-    arcs, vertices = [], []
+    """What a sweep takes on a graph of many arcs whose state is in the cache, and on one of few whose state is not."""
+    items, disk, inside = [], [], []
     for store in stores:
         direction = store.direction("out")
-        inside, disk = (
-            usual([run(store, replace(settings, tier=tier), program).phases["run"] for _ in range(_ROUNDS + 1)][1:])
-            for tier in ("memory", "disk")
-        )
-        reading = len(direction) * (store.page_size * rates.stream + rates.page)
         fetch = fetch_seconds(store, program, "out", rates)
-        arcs.append((fetch / direction.arcs, max(0.0, disk - reading) / direction.arcs))
-        vertices.append((even_fetch(store, program, rates), inside / store.active))
-    (sweep, sweep_fetches), (skim, skim_fetches) = line(arcs), line(vertices)
+        climbed = store.active * fetch / max(1, direction.arcs)
+        seconds = {
+            tier: usual(
+                [run(store, replace(settings, tier=tier), program).phases["run"] for _ in range(_ROUNDS + 1)][1:]
+            )
+            for tier in ("memory", "disk")
+        }
+        reading = len(direction) * (store.page_size * rates.stream + rates.page)
+        items.append((direction.arcs, store.active, climbed))
+        disk.append(max(0.0, seconds["disk"] - reading - fetch))
+        inside.append(seconds["memory"])
+    sweep, sweep_fetches = solve([(arcs, climbed) for arcs, _, climbed in items], disk)
+    skim, skim_fetches = solve([(vertices, climbed) for _, vertices, climbed in items], inside)
     return replace(rates, sweep=sweep, sweep_fetches=sweep_fetches, skim=skim, skim_fetches=skim_fetches)
 
 
-def line(points: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """(a, b) of y = a + b * x through two points, neither of them negative; with one point, b is 1."""
-    (x, y), (far, high) = points[0], points[-1]
-    b = max(0.0, (high - y) / (far - x)) if far > x else 1.0
-    a = y - b * x
-    return (a, b) if a >= 0 else (0.0, high / far)
+def solve(items: Sequence[tuple[float, float]], seconds: Sequence[float]) -> tuple[float, float]:
+    """What each of two kinds of items takes, from the times of two runs with different numbers of them. Neither is
+    negative: where noise has it so, the other takes all."""
+    (p, q), (r, s) = items[0], items[-1]
+    determinant = p * s - q * r
+    if len(items) > 1 and determinant:
+        first = (seconds[0] * s - seconds[-1] * q) / determinant
+        second = (seconds[-1] * p - seconds[0] * r) / determinant
+        if first >= 0 and second >= 0:
+            return first, second
+        if first < 0:
+            return 0.0, float(np.mean([time / each[1] for time, each in zip(seconds, items, strict=True)]))
+    return float(np.mean([time / each[0] for time, each in zip(seconds, items, strict=True)])), 0.0
 
 
 def _rows_of(store: Store, settings: Settings, program: Program, rates: Rates) -> Rates:

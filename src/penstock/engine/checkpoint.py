@@ -62,7 +62,9 @@ class Checkpoint:
         if not isinstance(found, dict) or not all(isinstance(found.get(key), kind) for key, kind in _KEYS.items()):
             raise StoreError(f"{self.folder / CURRENT} is no readable checkpoint: remove it to start anew")
         if found["store"] != self.uuid:
-            raise UsageError(f"the checkpoint in {self.folder} belongs to another store: give another folder or remove it")
+            raise UsageError(
+                f"the checkpoint in {self.folder} belongs to another store: give another folder or remove it"
+            )
         if found["algorithm"] != self.algorithm:
             self._refuse(found)
         return found

@@ -38,7 +38,8 @@ def fingerprint(*things: Any) -> str:
             if id(thing) in seen:
                 return
             seen.add(id(thing))
-            digest.update(thing.__name__.encode())
+            # What is cached imports the function's module: the same function elsewhere is another one.
+            digest.update(f"{thing.__module__}.{thing.__name__}".encode())
             code(thing.__code__)
             for cell in thing.__closure__ or ():
                 add(cell.cell_contents)

@@ -106,10 +106,10 @@ def _compute(plan: Plan, program: Program, store: Store, rates: Rates) -> tuple[
     vertices = store.active * (rates.vertex + rates.emit)
     columns = arcs * sum(store.direction("out").column_dtype(name).itemsize for name in program.columns) / rates.memory
     if isinstance(program, Sweep):
+        mean = fetches(store, program, plan, rates) / max(1, arcs)
         if _skims(program, store, plan):
-            return store.active * (rates.skim + rates.skim_fetches * even_fetch(store, program, rates)), False
-        again = fetches(store, program, plan, rates) * (rates.sweep_fetches - 1)
-        return arcs * rates.sweep + again + columns, False
+            return store.active * (rates.skim + rates.skim_fetches * mean), False
+        return arcs * rates.sweep + store.active * rates.sweep_fetches * mean + columns, False
     if isinstance(program, Row):
         return arcs * rates.row + vertices + columns, False
     if isinstance(program, Pair):
@@ -123,12 +123,6 @@ def _compute(plan: Plan, program: Program, store: Store, rates: Rates) -> tuple[
 def fetches(store: Store, program: Program, plan: Plan, rates: Rates) -> float:
     """Seconds to fetch what lies at the other ends of all arcs of a plan."""
     return sum(fetch_seconds(store, program, name, rates) for name in plan.sides)
-
-
-def even_fetch(store: Store, program: Program, rates: Rates) -> float:
-    """Seconds of one fetch from anywhere in the vector."""
-    width = _fetched(program, store)
-    return rates.gather(int(width)).seconds(np.ones(1), np.array([max(1.0, store.active * width)]))
 
 
 def _skims(program: Program, store: Store, plan: Plan) -> bool:
@@ -206,4 +200,4 @@ def _bound(phases: dict[str, float], parts: dict[str, float], misses: float) -> 
     return "memory" if misses > inside / 2 else "compute"
 
 
-__all__ = ["Prediction", "even_fetch", "fetch_seconds", "heat", "page_bytes", "predict"]
+__all__ = ["Prediction", "fetch_seconds", "heat", "page_bytes", "predict"]

@@ -90,9 +90,10 @@ def pair_plan(program: Pair, store: Store, settings: Settings, slots: int, *, he
             # A quarter is for the lists that stream past, and up to a quarter for rows.
             ranges = max(-(-lists // max(1, room // 2)), settings.state_ranges or 1)
             why.append(f"about {ranges} ranges of lists are held in turn, while all of them stream past")
+    topology = arcs + lists if tier == "memory" else len(direction) * store.page_size
     return Plan(
         program=program.name, form=program.form, tier=tier, sides=(direction.name,), ranges=ranges,
-        state_bytes=state, window_bytes=state, topology_bytes=arcs + lists if tier == "memory" else len(direction) * store.page_size,
+        state_bytes=state, window_bytes=state, topology_bytes=topology,
         fixed_bytes=fixed + (rows if tier == "memory" else stream), cache_bytes=0, smallest=least, memory_limit=limit,
         why=tuple(why),
     )  # fmt: skip

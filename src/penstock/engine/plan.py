@@ -181,7 +181,8 @@ def make_plan(
             "state and arcs fit into the budget" if tier == "memory" else "state and arcs together exceed the budget"
         )
     elif tier == "memory" and not fits:
-        raise DoesNotFit(f"{program.name} in memory", needed=state + bitmaps + rows + in_memory + loading + held + SLACK, limit=limit)
+        needed = state + bitmaps + rows + in_memory + loading + held + SLACK
+        raise DoesNotFit(f"{program.name} in memory", needed=needed, limit=limit)
     ranges = 1
     if tier == "disk":
         room = free - stream - bitmaps - row
@@ -225,4 +226,6 @@ def _largest_row(program: Row, store: Store, names: Sequence[str]) -> int:
     return longest * np.dtype(program.message).itemsize + 2 * ROW_VERTEX
 
 
-__all__ = ["Plan", "Sides", "arcs_of", "frame_bytes", "make_plan", "number_dtype", "read_dtype", "sides_of", "vector_bytes"]
+__all__ = [
+    "Plan", "Sides", "arcs_of", "frame_bytes", "make_plan", "number_dtype", "read_dtype", "sides_of", "vector_bytes",
+]  # fmt: skip

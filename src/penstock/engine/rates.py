@@ -49,7 +49,7 @@ class Rates:
     sweep: float
     """Seconds per arc of a sweep, besides fetching what lies at its other end."""
     sweep_fetches: float
-    """How many fetches an arc of a sweep takes: trees are climbed."""
+    """How many more fetches each vertex takes in a sweep: trees are climbed where they are joined."""
     skim: float
     """Seconds per vertex of a sweep in memory that samples arcs and skips what is settled, besides fetches."""
     skim_fetches: float
@@ -74,7 +74,7 @@ class Rates:
         return cls(
             measured=False, threads=threads, disk=1.5e9, touch=1.2e9, memory=5e9 * min(threads, 4), load=0.8e9,
             stream=0.5e-9, page=30e-6 / threads, vertex=8e-9 / threads, emit=6e-9 / threads, part=1e-9,
-            push=8e-9 / threads, sweep=4e-9 / threads, sweep_fetches=1.5, skim=20e-9 / threads, skim_fetches=6.0,
+            push=8e-9 / threads, sweep=4e-9 / threads, sweep_fetches=20.0, skim=20e-9 / threads, skim_fetches=15.0,
             row=40e-9 / threads, pair=4e-9 / threads,
             start=0.6, gather4=curve, gather8=curve,
         )  # fmt: skip

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from penstock.engine.engine import Engine, Outcome, Until
 
 _PIECE = 1 << 20
-_FEW = 1 << 15
+_FEW = 1 << 13
 """Buckets of up to so many arcs are run by one thread, without a word to the others."""
 
 

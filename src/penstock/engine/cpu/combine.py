@@ -147,7 +147,10 @@ class CombineRun:
             for place, number in enumerate(slots.seeds, 1):
                 at = slots.of(number)
                 if lo <= at < hi:
-                    one = np.uint64(at)
+                    one, bit = np.uint64(at), np.uint64(1 << (at & 63))
+                    if self.front[at >> 6] & bit:  # active as one that is no seed: asked again
+                        self.front[at >> 6] ^= bit
+                        self.active -= 1
                     self.active += int(initialise(one, one + np.uint64(1), near, state, reads, params, self.front, np.uint32(place)))
             self._drop()
         # The last slot stands for vertices that have no arcs: it has a state, but is never active.

@@ -52,6 +52,7 @@ class SweepRun:
         wanted = () if self.initialised else program.stored_reads()
         self.reads = tuple(vectors[name] if name in vectors else read_column(engine, slots, name) for name in wanted)
         self.cuts = chunks(slots.active)
+        self.once = program.once and not self.store.directed
 
     def _given(self) -> tuple[Any, ...]:
         return (*self.params.values(), self.slots.vertices, self.step, 0.0)
@@ -86,7 +87,7 @@ class SweepRun:
         program, seen = self.program, np.uint64(self.program.sampled)
         if program.sampled:
             for side in sides:
-                self._arcs(side, np.uint64(0), seen)
+                self._arcs(side, np.uint64(0), seen, once=False)
             self._vertices()
             if program.between is not None:
                 views = state_class(program)(*(field[: self.slots.active] for field in self.state))
@@ -95,15 +96,15 @@ class SweepRun:
             if either_end:
                 self._unsettled_arcs(side, seen)
             else:
-                self._arcs(side, seen, _ALL)
+                self._arcs(side, seen, _ALL, once=self.once)
         self._vertices()
 
-    def _arcs(self, side: Resident, begin: np.uint64, end: np.uint64) -> None:
+    def _arcs(self, side: Resident, begin: np.uint64, end: np.uint64, *, once: bool) -> None:
         params, state = self._given(), self.state
         side.visit(
             self.team,
             lambda worker, counter, cuts, first, offsets, neighbours, columns: self.kernels.arcs(
-                counter, cuts, first, offsets, neighbours, columns, begin, end, state, params
+                counter, cuts, first, offsets, neighbours, columns, begin, end, once, state, params
             ),
         )
 
@@ -129,7 +130,7 @@ class SweepRun:
             side.visit(
                 np.arange(len(side.direction)),
                 lambda worker, counter, cuts, first, offsets, neighbours, columns: self.kernels.arcs(
-                    counter, cuts, first, offsets, neighbours, columns, none, _ALL, state, params
+                    counter, cuts, first, offsets, neighbours, columns, none, _ALL, self.once, state, params
                 ),
             )
         self._vertices()

@@ -1,4 +1,4 @@
-"""Kernels that make the oriented lists of a graph: for each vertex its neighbours of a lower rank, ascending, each once.
+"""Kernels that make the oriented lists of a graph: of each vertex the neighbours of lower rank, ascending, each once.
 
 Ranks fall with the degree, so hubs have short lists. An entry is the rank of the neighbour; with ways it is that rank
 times four plus two bits: 1, there is an arc to it; 2, there is one from it. Arcs come as blocks of pages or as one

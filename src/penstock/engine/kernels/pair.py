@@ -1,4 +1,4 @@
-"""Kernels of the pair form: each triangle u > v > w is found once, in the list of u, by what the lists of u and v share.
+"""Kernels of the pair form: each triangle u > v > w is found once, as what the lists of u and v have in common.
 
 The list of u is marked; those of its v are held against the marks. Among hubs, the vertices of lowest rank, most pairs
 are neighbours, and lists are long: there the rows of a bit matrix stand for lists, and 64 neighbours are compared at
@@ -62,9 +62,8 @@ def look_up(lists, begin, end, row, telling, near, totals):
         w = np.uint64(lists[b])
         hit = has(row, w)
         found += hit
-        if telling:
-            if hit:
-                tell(near, totals, w, hit)
+        if telling and hit:
+            tell(near, totals, w, hit)
     return found
 
 
@@ -121,15 +120,13 @@ def triangles(counter, cuts, offsets, mine, mine_base, theirs, base, lo, hi, row
                 if v >= hi:
                     break
                 here = look_up(theirs, offsets[v] - base, offsets[v + ONE] - base, marks, telling, near, totals)
-                if telling:
-                    if here:
-                        tell(near, totals, v, here)
+                if telling and here:
+                    tell(near, totals, v, here)
                 found += here
             for a in range(begin, end):
                 marks[np.uint64(mine[a]) >> SIX] = 0
-            if telling:
-                if found:
-                    atomic_add(totals, u, found)
+            if telling and found:
+                atomic_add(totals, u, found)
             total += found
 
 

@@ -55,7 +55,7 @@ def doctor(
 ) -> None:
     """Look at this machine and the folder you are in; exit 1 if Penstock cannot work here.
 
-    What it measures takes about a quarter of a minute, needs an idle machine, and is kept for explain.
+    What it measures takes about half a minute, needs an idle machine, and is kept for explain.
     """
     findings = examine(Path.cwd())
     well = all(finding.state != "bad" for finding in findings)
@@ -89,7 +89,7 @@ def _rates(folder: Path, measure: bool | None, threads: int | None) -> list[Find
 
     kept = rates.load(folder, settings(threads=threads).threads)
     if measure or (measure is None and kept is None):
-        tell("measuring for about a quarter of a minute ...")
+        tell("measuring for about half a minute ...")
         try:
             kept = api.measure(folder, **({} if threads is None else {"threads": threads}))
         except OSError as error:

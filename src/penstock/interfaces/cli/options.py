@@ -102,12 +102,17 @@ def placement(
     ] = None,
     checkpoint: Annotated[
         Path | None,
-        _option("--checkpoint", panel=CHECKPOINTS, metavar="DIR", help="Save the state there; go on from what is there."),
+        _option(
+            "--checkpoint", panel=CHECKPOINTS, metavar="DIR", help="Save the state there; go on from what is there."
+        ),
     ] = None,
     checkpoint_every: Annotated[
         str | None,
         _option(
-            "--checkpoint-every", panel=CHECKPOINTS, metavar="N|TIME", help="10 for supersteps, 30s or 5m; 60s if not given."
+            "--checkpoint-every",
+            panel=CHECKPOINTS,
+            metavar="N|TIME",
+            help="10 for supersteps, 30s or 5m; 60s if not given.",
         ),
     ] = None,
 ) -> dict[str, Any]:

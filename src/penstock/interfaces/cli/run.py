@@ -1,4 +1,4 @@
-"""`penstock run ALGORITHM`: a command for each algorithm; results to a file or as a table on stdout, figures as JSON."""
+"""`penstock run ALGORITHM`: a command for each; results to a file or as a table on stdout, figures as JSON."""
 
 from __future__ import annotations
 
@@ -123,9 +123,7 @@ def command(name: str) -> Any:
 
     known = options_of(name)
 
-    @with_options(
-        options=group(parameters(known)), targets=targets, limits=limits, placement=placement, spill=spill
-    )
+    @with_options(options=group(parameters(known)), targets=targets, limits=limits, placement=placement, spill=spill)
     def call(
         store: Store,
         options: dict[str, Any],

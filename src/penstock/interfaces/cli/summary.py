@@ -67,7 +67,8 @@ def _progress(stats: Mapping[str, Any]) -> str:
     if "iterations" in stats:
         stopped = "" if stats.get("converged", True) else ", not converged"
         return number(stats["iterations"], "iteration") + stopped
-    steps = len(stats.get("supersteps", ())) + stats.get("supersteps_left_out", 0)
+    steps = sum(each.get("supersteps", 1) for each in stats.get("supersteps", ()))
+    steps += stats.get("supersteps_left_out", 0)
     return number(steps, "superstep") if steps else "done"
 
 
