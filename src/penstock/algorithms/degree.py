@@ -7,6 +7,8 @@ Defined   parallel arcs count each; an undirected loop counts once.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from penstock.algorithms.job import Job
@@ -24,7 +26,7 @@ def degree(job: Job) -> Result:
         columns[f"{name}_degree"] = column
     both = columns["out_degree"] + columns["in_degree"] if store.directed else columns["out_degree"]
     columns["degree"] = both
-    notes = {"distribution": distribution(both, slots)}
+    notes: dict[str, Any] = {"distribution": distribution(both, slots)}
     if store.directed:
         notes |= {f"{name}_distribution": distribution(columns[f"{name}_degree"], slots) for name in ("out", "in")}
     return job.result(slots, columns, types=dict.fromkeys(columns, "int64"), **notes)

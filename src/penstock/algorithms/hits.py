@@ -2,8 +2,8 @@
 
 Returns   hub and authority, floats per vertex, each of sum 1.
 Needs     both directions of a directed graph.
-Defined   a(v) = sum_{u->v} h(u), h(v) = sum_{v->w} a(w), each divided by its sum; from h = 1/n, until the hubs change by
-          less than tol in total. A graph without arcs keeps 1/n for both.
+Defined   a(v) = sum_{u->v} h(u), h(v) = sum_{v->w} a(w), each divided by its sum; from h = 1/n, until the hubs change
+          by less than tol in total. A graph without arcs keeps 1/n for both.
 Passes    two over the arcs per iteration.
 Ref       Kleinberg 1999; networkx.hits
 """
@@ -75,9 +75,9 @@ def hits(
     state["hub"][:] = state["authority"][:] = 1 / n
     done, change, scale = 0, np.inf, 1.0
     while job.store.active and done < max_iter and change >= tol:
-        authorities = engine.run(AUTHORITIES, params={"scale": scale}, vectors=state, slots=slots, until=iterations(1))
-        hubs = engine.run(HUBS, params={"scale": 1 / authorities.change}, vectors=state, slots=slots, until=iterations(1))
-        scale = 1 / hubs.change
+        for program in (AUTHORITIES, HUBS):
+            outcome = engine.run(program, params={"scale": scale}, vectors=state, slots=slots, until=iterations(1))
+            scale = 1 / outcome.change  # what was emitted last is divided by its sum when it is used next
         change = distance(state["hub"], scale, state["before"])
         change += (slots.rest - 1) * abs(state["hub"][-1] * scale - state["before"][-1])
         done += 1

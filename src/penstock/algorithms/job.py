@@ -70,7 +70,8 @@ class Job:
         values = {name: vector[: slots.active] for name, vector in columns.items()}
         isolated = {name: value(name, slots.body) for name in columns}
         exceptions = {
-            number: {name: value(name, slot) for name in columns} for slot, number in enumerate(slots.alone, slots.active)
+            number: {name: value(name, slot) for name in columns}
+            for slot, number in enumerate(slots.alone, slots.active)
         }
         return Result(
             self.store.ids, values, isolated, self.figures(**notes), nulls=nulls, references=references,
@@ -107,7 +108,9 @@ class Job:
             if plan.form != "pair"
         }
         passes = [
-            step for step in self.stats.supersteps if not {"frontier", "supersteps"} & set(step) and step.get("program") in arcs
+            step
+            for step in self.stats.supersteps
+            if not {"frontier", "supersteps"} & set(step) and step.get("program") in arcs
         ]
         seconds = sum(step["seconds"] for step in passes)
         return sum(arcs[step["program"]] for step in passes) / seconds if seconds else None

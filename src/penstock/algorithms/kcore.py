@@ -86,4 +86,5 @@ def kcore(job: Job) -> Result:
             PEEL, params={"k": k}, slots=slots, vectors={"degree": degree, "core": core}, active=words.view(np.uint64)
         )
         cascades += outcome.steps
-    return job.result(slots, {"core": core}, types={"core": "int64"}, largest=k - 1 if slots.active else 0, supersteps_run=cascades)
+    largest = k - 1 if slots.active else 0
+    return job.result(slots, {"core": core}, types={"core": "int64"}, largest=largest, cascades=cascades)

@@ -92,9 +92,7 @@ def pagerank(
         program(floats(dtype), dangling, stop), params={"damping": damping, "tol": tol}, until=rules[stop]
     )
     converged = stop != "fixed" and outcome.change < (1 if stop == "vertex" else tol)
-    return job.result(
-        outcome, outcome.state, iterations=outcome.steps, residual=outcome.change, converged=converged
-    )
+    return job.result(outcome, outcome.state, iterations=outcome.steps, residual=outcome.change, converged=converged)
 
 
 def stages(

@@ -47,7 +47,7 @@ def find(name: str) -> Callable[..., Any]:
     """The function `name(job, **options)`."""
     if name not in ALGORITHMS:
         raise UsageError(nearest(name))
-    return getattr(importlib.import_module(f"penstock.algorithms.{name}"), name)  # type: ignore[no-any-return]
+    return getattr(importlib.import_module(f"penstock.algorithms.{name}"), name)
 
 
 def options_of(name: str) -> dict[str, inspect.Parameter]:

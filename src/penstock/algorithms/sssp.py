@@ -172,5 +172,5 @@ def sssp(
     real = kind.startswith("float")
     return job.result(
         outcome, columns, nulls=nulls, references=("parent",) if parents else (),
-        types={"distance": "float64" if real else "int64"}, supersteps=outcome.steps,
+        types={"distance": "float64" if real else "int64"}, iterations=outcome.steps,
     )  # fmt: skip

@@ -99,9 +99,20 @@ def _pass(
             mutual = again or not job.store.directed
             count = np.uint64(
                 _select(
-                    np.uint64(block.first_vertex), block.offsets, block.neighbours, these, those, rank, mutual, again,
-                    near, far, kept, np.uint64(count), arc,
-                )  # fmt: skip
+                    np.uint64(block.first_vertex),
+                    block.offsets,
+                    block.neighbours,
+                    these,
+                    those,
+                    rank,
+                    mutual,
+                    again,
+                    near,
+                    far,
+                    kept,
+                    np.uint64(count),
+                    arc,
+                )
             )
             arc += np.uint64(len(block.neighbours))
         if not count:

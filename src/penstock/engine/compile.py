@@ -9,13 +9,13 @@ import inspect
 import re
 import types
 from collections import namedtuple
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from penstock.engine.program import GIVEN, SPECIAL, Program
+from penstock.engine.program import GIVEN, Program
 from penstock.errors import ProgramError
 from penstock.memory.device import CompileError, inlined, is_replaced, template_kernel
 from penstock.version import VERSION
@@ -99,8 +99,8 @@ def _made(name: str, source: str, **names: Any) -> Any:
     return space[name]
 
 
-def _tuple_class(name: str, fields: Sequence[str]) -> Any:
-    return namedtuple(name, list(fields), rename=True)  # noqa: PYI024  its fields are known only now
+def _tuple_class(name: str, fields: Iterable[str]) -> Any:
+    return namedtuple(name, list(fields), rename=True)
 
 
 def vertex_class(program: Program) -> Any:
@@ -193,9 +193,7 @@ class Guarded:
 def explained(error: Exception, program: Program) -> ProgramError:
     """The user's file and line, and the first sentence that says what is wrong there."""
     functions = {
-        value.__code__.co_filename: value
-        for value in vars(program).values()
-        if isinstance(value, types.FunctionType)
+        value.__code__.co_filename: value for value in vars(program).values() if isinstance(value, types.FunctionType)
     }
     text = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
     places = [
@@ -208,7 +206,9 @@ def explained(error: Exception, program: Program) -> ProgramError:
         for line in text.splitlines()
         if line.strip() and not line.startswith((" ", "During", "Failed in", "File", "<source"))
     ]
-    reason = next((line for line in reasons if not line.endswith("pipeline (step: nopython frontend)")), "it is not valid")
+    reason = next(
+        (line for line in reasons if not line.endswith("pipeline (step: nopython frontend)")), "it is not valid"
+    )
     if not places:
         return ProgramError(f"program {program.name} does not compile: {reason}")
     file, line = places[-1]
@@ -223,6 +223,3 @@ def _function_at(program: Program, file: str, line: int) -> str:
             if first <= line < first + len(lines):
                 return name
     return "a function"
-
-
-__all__ = ["FAST", "Guarded", "SPECIAL", "adapters", "edge_class", "fingerprint", "make_kernel", "params_class", "state_class", "usable", "vertex_class"]

@@ -11,15 +11,15 @@ from typing import Any, Self
 import numpy as np
 
 from penstock.config import Settings
-from penstock.memory.team import Team
 from penstock.engine.checkpoint import Checkpoint
-from penstock.engine.plan import Plan, make_plan
+from penstock.engine.plan import Plan, make_plan, stream_bytes
 from penstock.engine.program import Program
-from penstock.memory.topology import Resident, Streamed
 from penstock.engine.vectors import Slots, Vectors
 from penstock.errors import UsageError
 from penstock.memory.cache import Policy
 from penstock.memory.ledger import Ledger, Scope
+from penstock.memory.team import Team
+from penstock.memory.topology import Resident, Streamed
 from penstock.observe.stats import Stats
 from penstock.store.reader import Store
 
@@ -65,9 +65,7 @@ class Engine:
         self.checkpoint: Checkpoint | None = None
         if settings.checkpoint is not None:
             algorithm = self.stats.notes.get("algorithm", "")
-            self.checkpoint = Checkpoint(
-                settings.checkpoint, settings.checkpoint_every, store.meta["uuid"], algorithm
-            )
+            self.checkpoint = Checkpoint(settings.checkpoint, settings.checkpoint_every, store.meta["uuid"], algorithm)
         self._scope: Scope = self.ledger.scope("topology")
         self._given = dict(resident or {})
         if self._given:
@@ -105,7 +103,9 @@ class Engine:
         values = dict(program.params)
         for name, value in (params or {}).items():
             if name not in values:
-                raise UsageError(f"program {program.name} has no parameter {name!r}; it has {', '.join(values) or 'none'}")
+                raise UsageError(
+                    f"program {program.name} has no parameter {name!r}; it has {', '.join(values) or 'none'}"
+                )
             kind = type(values[name])
             values[name] = kind(value) if kind in (int, float, bool) else value
         slots = slots or Slots(self.store, seeds)
@@ -139,7 +139,7 @@ class Engine:
         import importlib
 
         folder = "reference" if self.settings.device == "reference" else "cpu"
-        return importlib.import_module(f"penstock.engine.{folder}.{program.form}").run  # type: ignore[no-any-return]
+        return importlib.import_module(f"penstock.engine.{folder}.{program.form}").run
 
     # ---- arcs
 
@@ -164,14 +164,14 @@ class Engine:
         if not wanted <= set(self._streamed) or policy != self._policy:
             self.close_streams()
             self._policy, before = policy, self.ledger.used
-            for left, key in zip(range(len(wanted), 0, -1), sorted(wanted), strict=True):
-                later = sum(
-                    _least(self.store, name, columns, self.settings.threads) for name, _ in sorted(wanted)[len(wanted) - left + 1 :]
-                )
-                room = max(0, self.ledger.free - later) // left
+            keys = sorted(wanted)
+            for place, key in enumerate(keys):
+                others = [self.store.direction(name) for name, _ in keys[place + 1 :]]
+                later = sum(stream_bytes(other, columns, self.settings.threads) for other in others)
+                room = max(0, self.ledger.free - later) // (len(others) + 1)
                 self._streamed[key] = Streamed(
                     self.store.direction(key[0]), columns, self.ledger, self.settings, policy,
-                    cache=max(0, room - room // 4) if left > 1 else None,
+                    cache=room - room // 4 if others else None,
                 )  # fmt: skip
             self._stream_bytes = self.ledger.used - before
         return {name: self._streamed[self.store.direction(name).name, tuple(columns)] for name in names}
@@ -200,12 +200,6 @@ class Engine:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self.close()
-
-
-def _least(store: Store, name: str, columns: Sequence[str], threads: int) -> int:
-    from penstock.engine.plan import stream_bytes
-
-    return stream_bytes(store.direction(name), columns, threads)
 
 
 def _writable(folder: Path) -> bool:

@@ -28,23 +28,23 @@ class Monoid:
         return dtype.type(value)
 
 
-def _add(a, b):  # type: ignore[no-untyped-def]
+def _add(a, b):
     return a + b
 
 
-def _min(a, b):  # type: ignore[no-untyped-def]
+def _min(a, b):
     return a if a < b else b
 
 
-def _max(a, b):  # type: ignore[no-untyped-def]
+def _max(a, b):
     return a if a > b else b
 
 
-def _or(a, b):  # type: ignore[no-untyped-def]
+def _or(a, b):
     return a | b
 
 
-def _either(a, b):  # type: ignore[no-untyped-def]
+def _either(a, b):
     return b
 
 
@@ -68,17 +68,17 @@ ARGMIN = Monoid("argmin", _min, _greatest)
 """The least pair, by its value and then by its number: for contributions made by `pair(value, number)`, in uint64."""
 
 
-def pair(value, number):  # type: ignore[no-untyped-def]
+def pair(value, number):
     """A value of 32 bits that is not negative, and a vertex number below 2**32, in one word that sorts like them."""
     return (np.uint64(value) << np.uint64(32)) | np.uint64(number)
 
 
-def pair_value(word):  # type: ignore[no-untyped-def]
+def pair_value(word):
     """The value of a pair."""
     return np.uint32(word >> np.uint64(32))
 
 
-def pair_number(word):  # type: ignore[no-untyped-def]
+def pair_number(word):
     """The vertex number of a pair."""
     return np.uint32(word & np.uint64(0xFFFFFFFF))
 

@@ -12,10 +12,10 @@ import numpy as np
 from penstock.config import Settings
 from penstock.engine.kernels.buckets import bins_bytes
 from penstock.engine.program import Combine, Pair, Program, Row, Sweep
-from penstock.memory.topology import Resident
 from penstock.errors import DoesNotFit, UsageError
 from penstock.memory.extents import frame_bytes
 from penstock.memory.stream import PageStream
+from penstock.memory.topology import Resident
 from penstock.store.reader import Direction, Store
 
 SLACK = 1 << 20

@@ -138,7 +138,9 @@ class Combine(Program):
         if self.lanes < 1:
             raise UsageError(f"program {self.name} has {self.lanes} lanes; it needs at least one")
         if self.bucketed and (not self.frontier or self.bucketed.field not in self.state):
-            raise UsageError(f"program {self.name} is bucketed: it needs a frontier and a field {self.bucketed.field!r}")
+            raise UsageError(
+                f"program {self.name} is bucketed: it needs a frontier and a field {self.bucketed.field!r}"
+            )
 
     @property
     def numbered(self) -> bool:

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from penstock.config import Settings
-from penstock.memory.team import Team
 from penstock.memory.cache import Policy
 from penstock.memory.device import kernel
 from penstock.memory.ledger import Ledger, Scope
 from penstock.memory.pages import PageFeed
+from penstock.memory.team import Team
 from penstock.store.encodings import Block
 from penstock.store.index import LARGE
 from penstock.store.reader import Direction
@@ -65,8 +65,7 @@ class Resident:
         ids = np.uint32 if direction.store.vertices <= 1 << 32 else np.uint64
         self.offsets = scope.zeros(active + 1, np.uint64, "offsets")
         self.neighbours = scope.empty(arcs, ids, "neighbours")
-        kinds = [direction.column_dtype(name) for name in self.columns]
-        self.values = tuple(scope.empty(arcs, kind, f"column {name}") for kind, name in zip(kinds, columns, strict=True))
+        self.values = tuple(scope.empty(arcs, direction.column_dtype(name), f"column {name}") for name in columns)
         self.bytes_read = 0
         records = direction.records
 
@@ -109,11 +108,12 @@ class Resident:
         other.values = tuple(self.values[self.columns.index(name)] for name in columns)
         return other
 
-    def visit(self, team: Team, call: Visit) -> list[Any]:
-        """The kernel on all threads over all chunks."""
+    def visit(self, team: Team, call: Visit, *, alone: bool = False) -> list[Any]:
+        """The kernel over all chunks, on all threads or on this one."""
         counter = np.zeros(1, np.uint64)
         return team.run(
-            lambda worker: call(worker, counter, self.cuts, np.uint64(0), self.offsets, self.neighbours, self.values)
+            lambda worker: call(worker, counter, self.cuts, np.uint64(0), self.offsets, self.neighbours, self.values),
+            alone=alone,
         )
 
 

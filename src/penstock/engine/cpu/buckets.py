@@ -114,7 +114,7 @@ class DeltaStepping:
     def step(self) -> dict[str, Any]:
         """Small buckets up to a large one, and that one by all threads; its figures, empty at the end."""
         held, side, began = self.held, self.side, time.perf_counter()
-        arcs = (side.offsets, side.neighbours, side.values, held.state, held.reads, held._given(), self.bins)
+        arcs = (side.offsets, side.neighbours, side.values, held.state, held.reads, held.given(), self.bins)
         entries, ran = self.advance(np.uint64(_FEW), self.width, *arcs)
         held.step += int(ran)
         if entries:
@@ -190,9 +190,9 @@ class BucketSteps:
         held, chosen, least = self.held, 0, self.most
         held.front[:] = 0
         for lo, hi in held.windows:
-            state, _ = held._window(lo, hi)
+            state, _ = held.window(lo, hi)
             # Words that two windows share are looked at twice, each time by one thread.
-            cuts = held._cuts((hi + 63) // 64 - lo // 64, 1 << 8) + np.uint64(lo // 64)
+            cuts = held.cuts((hi + 63) // 64 - lo // 64, 1 << 8) + np.uint64(lo // 64)
             counter = np.zeros(1, np.uint64)
 
             def call(worker: int, args: tuple[Any, ...] = (counter, cuts, lo, hi, state)) -> Any:
@@ -203,7 +203,7 @@ class BucketSteps:
                 )  # fmt: skip
 
             found = held.team.run(call, alone=len(self.waiting) < 1 << 12)
-            held._drop()
+            held.drop()
             chosen += sum(int(count) for count, _ in found)
             least = min([least, *(value for _, value in found)])
         return chosen, least

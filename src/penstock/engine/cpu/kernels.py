@@ -16,19 +16,19 @@ from penstock.engine.monoid import MAX
 from penstock.engine.program import Combine
 
 
-def _nothing(v, p):  # type: ignore[no-untyped-def]
+def _nothing(v, p):
     return 0.0
 
 
-def _message(message, e, p):  # type: ignore[no-untyped-def]
+def _message(message, e, p):
     return message
 
 
-def _always(v, p):  # type: ignore[no-untyped-def]
+def _always(v, p):
     return True
 
 
-def _still(v, new, p):  # type: ignore[no-untyped-def]
+def _still(v, new, p):
     return 0.0
 
 
@@ -58,7 +58,7 @@ class CombineKernels:
         program = self.program
         combine = usable(program.combine.combine)
         found = adapters(program, flagged=program.frontier)
-        found.init, found.update = usable(program.init), usable(program.update)  # type: ignore[arg-type]
+        found.init, found.update = usable(program.init), usable(program.update)
         found.emit = usable(program.emit or _nothing)
         found.edge, found.edged = usable(program.edge or _message), program.edge is not None
         found.wants, found.wanted = usable(program.wants or _always), program.wants is not None

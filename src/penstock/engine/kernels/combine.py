@@ -4,9 +4,9 @@
     arc_values(columns, a) -> e          emit(v, p)   edge(message, e, p)   combine(a, b)     update(v, total, p)
     wants(v, p)   tally(v, p)   change(v, new, p)   fold(a, b)   into(totals, i, value)
 
-and constants `frontier`, `ranged`, `wanted`, `first`, `numbered`, `zero`. State is addressed as `number - near`, what lies
-at the other end of an arc as `number - far`. Chunks of vertices or words are taken from a counter, so that one kernel
-serves a page and, on several threads, the whole graph.
+and constants `frontier`, `ranged`, `wanted`, `first`, `numbered`, `zero`. State is addressed as `number - near`, what
+lies at the other end of an arc as `number - far`. Chunks of vertices or words are taken from a counter, so that one
+kernel serves a page and, on several threads, the whole graph.
 """
 
 from __future__ import annotations
@@ -27,9 +27,8 @@ def initialise(c):
         for n in range(lo, hi):
             new = init(load(state, reads, n - near, n, np.uint64(0), seed), p)
             store(state, n - near, np.uint64(0), new)
-            if frontier:
-                if awake(new):
-                    active += np.uint64(set_bit(front, n))
+            if frontier and awake(new):
+                active += np.uint64(set_bit(front, n))
         return active
 
     return initialise
@@ -86,12 +85,10 @@ def gatherer(c):
         total, hit = zero, False
         for a in range(begin, end):
             u = np.uint64(neighbours[a])
-            if not loops:
-                if u == n:
-                    continue
-            if ranged:
-                if u - far >= np.uint64(message.size):
-                    continue
+            if not loops and u == n:
+                continue
+            if ranged and u - far >= np.uint64(message.size):
+                continue
             if frontier:
                 if not has(front, u):
                     continue
@@ -114,7 +111,9 @@ def pull(c):
     wants, change, fold = c.wants, c.change, c.fold
     frontier, wanted, changing = c.frontier, c.wanted, c.changing
 
-    def pull(counter, cuts, first, offsets, neighbours, columns, message, far, front, near, state, reads, params, after):
+    def pull(
+        counter, cuts, first, offsets, neighbours, columns, message, far, front, near, state, reads, params, after
+    ):
         p = unpack(params)
         moved, active = 0.0, np.uint64(0)
         while True:
@@ -128,30 +127,26 @@ def pull(c):
                 end = np.uint64(offsets[i + ONE])
                 n = first + i
                 old = load(state, reads, n - near, n, np.uint64(0))
-                if wanted:
-                    if not wants(old, p):
-                        begin = end
-                        continue
+                if wanted and not wants(old, p):
+                    begin = end
+                    continue
                 total, hit = gather(n, neighbours, begin, end, columns, message, far, front, p)
                 begin = end
-                if frontier:
-                    if not hit:
-                        continue
+                if frontier and not hit:
+                    continue
                 new = update(old, total, p)
                 store(state, n - near, np.uint64(0), new)
                 if changing:
                     moved = fold(moved, change(old, new, p))
-                if frontier:
-                    if awake(new):
-                        active += ONE
-                        if n >> SIX != at:
-                            if word:
-                                atomic_or(after, at, word)
-                            word, at = np.uint64(0), n >> SIX
-                        word |= ONE << (n & LOW)
-            if frontier:
-                if word:
-                    atomic_or(after, at, word)
+                if frontier and awake(new):
+                    active += ONE
+                    if n >> SIX != at:
+                        if word:
+                            atomic_or(after, at, word)
+                        word, at = np.uint64(0), n >> SIX
+                    word |= ONE << (n & LOW)
+            if frontier and word:
+                atomic_or(after, at, word)
 
     return pull
 
@@ -164,7 +159,21 @@ def pull_totals(c):
     frontier, wanted = c.frontier, c.wanted
 
     def pull_totals(
-        counter, cuts, first, offsets, neighbours, columns, message, far, front, near, state, reads, params, totals, touched
+        counter,
+        cuts,
+        first,
+        offsets,
+        neighbours,
+        columns,
+        message,
+        far,
+        front,
+        near,
+        state,
+        reads,
+        params,
+        totals,
+        touched,
     ):
         p = unpack(params)
         while True:
@@ -175,10 +184,9 @@ def pull_totals(c):
             for i in range(cuts[k], cuts[k + ONE]):
                 end = np.uint64(offsets[i + ONE])
                 n = first + i
-                if wanted:
-                    if not wants(load(state, reads, n - near, n, np.uint64(0)), p):
-                        begin = end
-                        continue
+                if wanted and not wants(load(state, reads, n - near, n, np.uint64(0)), p):
+                    begin = end
+                    continue
                 total, hit = gather(n, neighbours, begin, end, columns, message, far, front, p)
                 begin = end
                 if frontier:
@@ -197,9 +205,8 @@ def part(c):
 
     def part(n, neighbours, columns, message, far, front, near, state, reads, params):
         p = unpack(params)
-        if wanted:
-            if not wants(load(state, reads, n - near, n, np.uint64(0)), p):
-                return zero, False
+        if wanted and not wants(load(state, reads, n - near, n, np.uint64(0)), p):
+            return zero, False
         return gather(n, neighbours, np.uint64(0), np.uint64(neighbours.size), columns, message, far, front, p)
 
     return part
@@ -211,7 +218,21 @@ def push(c):
     numbered, ranged, wanted, frontier, loops = c.numbered, c.ranged, c.wanted, c.frontier, c.loops
 
     def push(
-        counter, cuts, first, offsets, neighbours, columns, sent, front, near, state, reads, params, far, totals, touched
+        counter,
+        cuts,
+        first,
+        offsets,
+        neighbours,
+        columns,
+        sent,
+        front,
+        near,
+        state,
+        reads,
+        params,
+        far,
+        totals,
+        touched,
     ):
         p = unpack(params)
         kind = neighbours.dtype.type
@@ -234,15 +255,13 @@ def push(c):
                         message = sent.dtype.type(emit(load(state, reads, n - near, n, np.uint64(0)), p))
                     for a in range(np.uint64(offsets[n - first]), np.uint64(offsets[n - first + ONE])):
                         u = np.uint64(neighbours[a])
-                        if not loops:
-                            if u == n:
-                                continue
-                        if ranged:
-                            if u - far >= np.uint64(totals.size):
-                                continue
-                        elif wanted:
-                            if not wants(load(state, reads, u - near, u, np.uint64(0)), p):
-                                continue
+                        if not loops and u == n:
+                            continue
+                        if ranged and u - far >= np.uint64(totals.size):
+                            continue
+                        # In ranges its state may not be here: whoever takes the total in asks.
+                        if not ranged and wanted and not wants(load(state, reads, u - near, u, np.uint64(0)), p):
+                            continue
                         into(totals, u - far, edge(message, arc_values(columns, a), p))
                         if frontier:
                             set_bit(touched, u)
@@ -293,9 +312,8 @@ def absorb(c):
                     total = totals[n - near]
                     totals[n - near] = zero
                     old = load(state, reads, n - near, n, np.uint64(0))
-                    if wanted:
-                        if not wants(old, p):
-                            continue
+                    if wanted and not wants(old, p):
+                        continue
                     new = update(old, total, p)
                     store(state, n - near, np.uint64(0), new)
                     if changing:
@@ -325,9 +343,8 @@ def update_all(c):
                 total = totals[i]
                 totals[i] = zero
                 old = load(state, reads, i, near + i, np.uint64(0))
-                if wanted:
-                    if not wants(old, p):
-                        continue
+                if wanted and not wants(old, p):
+                    continue
                 new = update(old, total, p)
                 store(state, i, np.uint64(0), new)
                 if changing:

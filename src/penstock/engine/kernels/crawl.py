@@ -11,8 +11,8 @@ from penstock.memory.device import lowest_bit
 
 
 def crawl(c):
-    """Go on while the frontier has at most `limit` arcs and vertices; returns (supersteps, vertices now active, change of
-    the last superstep, vertices that were active, arcs visited). What is active at the end is in `front` again."""
+    """Go on while the frontier has at most `limit` arcs; returns (supersteps, vertices now active, change of the last
+    superstep, vertices that were active, arcs visited). What is active at the end is in `front` again."""
     load, store, unpack, emit, edge, arc_values = c.load, c.store, c.unpack, c.emit, c.edge, c.arc_values
     combine, update, awake, wants, change, fold = c.combine, c.update, c.awake, c.wants, c.change, c.fold
     numbered, wanted, changing, loops, zero = c.numbered, c.wanted, c.changing, c.loops, c.zero
@@ -48,12 +48,10 @@ def crawl(c):
                     message = sent.dtype.type(emit(load(state, reads, n, n, np.uint64(0)), p))
                 for a in range(np.uint64(offsets[n]), np.uint64(offsets[n + ONE])):
                     u = np.uint64(neighbours[a])
-                    if not loops:
-                        if u == n:
-                            continue
-                    if wanted:
-                        if not wants(load(state, reads, u, u, np.uint64(0)), p):
-                            continue
+                    if not loops and u == n:
+                        continue
+                    if wanted and not wants(load(state, reads, u, u, np.uint64(0)), p):
+                        continue
                     totals[u] = combine(totals[u], totals.dtype.type(edge(message, arc_values(columns, a), p)))
                     mask = ONE << (u & LOW)
                     if not touched[u >> SIX] & mask:

@@ -23,9 +23,8 @@ def initialise(c):
                 new = init(load(state, reads, n - near, n, j, seed), p)
                 store(state, n - near, j, new)
                 woken = woken or awake(new)
-            if frontier:
-                if woken:
-                    active += np.uint64(set_bit(front, n))
+            if frontier and woken:
+                active += np.uint64(set_bit(front, n))
         return active
 
     return initialise
@@ -83,7 +82,21 @@ def pull_totals(c):
     numbered, kind = c.numbered, type(c.zero)
 
     def pull_totals(
-        counter, cuts, first, offsets, neighbours, columns, message, far, front, near, state, reads, params, totals, touched
+        counter,
+        cuts,
+        first,
+        offsets,
+        neighbours,
+        columns,
+        message,
+        far,
+        front,
+        near,
+        state,
+        reads,
+        params,
+        totals,
+        touched,
     ):
         p = unpack(params)
         while True:
@@ -102,12 +115,10 @@ def pull_totals(c):
                 hit = False
                 for a in range(np.uint64(offsets[i]), np.uint64(offsets[i + ONE])):
                     u = np.uint64(neighbours[a])
-                    if not loops:
-                        if u == n:
-                            continue
-                    if ranged:
-                        if u - far >= np.uint64(message.shape[0]):
-                            continue
+                    if not loops and u == n:
+                        continue
+                    if ranged and u - far >= np.uint64(message.shape[0]):
+                        continue
                     if frontier:
                         if not has(front, u):
                             continue
@@ -118,9 +129,8 @@ def pull_totals(c):
                             row[j] = combine(row[j], kind(edge(neighbours[a], e, p)))
                         else:
                             row[j] = combine(row[j], kind(edge(message[u - far, j], e, p)))
-                if frontier:
-                    if hit:
-                        set_bit(touched, n)
+                if frontier and hit:
+                    set_bit(touched, n)
 
     return pull_totals
 
@@ -136,12 +146,10 @@ def part(c):
         hit = False
         for a in range(np.uint64(neighbours.size)):
             u = np.uint64(neighbours[a])
-            if not loops:
-                if u == n:
-                    continue
-            if ranged:
-                if u - far >= np.uint64(message.shape[0]):
-                    continue
+            if not loops and u == n:
+                continue
+            if ranged and u - far >= np.uint64(message.shape[0]):
+                continue
             if frontier:
                 if not has(front, u):
                     continue
@@ -164,7 +172,21 @@ def push(c):
     numbered = c.numbered
 
     def push(
-        counter, cuts, first, offsets, neighbours, columns, sent, front, near, state, reads, params, far, totals, touched
+        counter,
+        cuts,
+        first,
+        offsets,
+        neighbours,
+        columns,
+        sent,
+        front,
+        near,
+        state,
+        reads,
+        params,
+        far,
+        totals,
+        touched,
     ):
         p = unpack(params)
         kind = neighbours.dtype.type
@@ -180,12 +202,10 @@ def push(c):
                     word &= word - ONE
                     for a in range(np.uint64(offsets[n - first]), np.uint64(offsets[n - first + ONE])):
                         u = np.uint64(neighbours[a])
-                        if not loops:
-                            if u == n:
-                                continue
-                        if ranged:
-                            if u - far >= np.uint64(totals.shape[0]):
-                                continue
+                        if not loops and u == n:
+                            continue
+                        if ranged and u - far >= np.uint64(totals.shape[0]):
+                            continue
                         e = arc_values(columns, a)
                         there = totals[u - far]
                         for j in range(lanes):
@@ -244,9 +264,8 @@ def absorb(c):
                         total = totals[n - near, j]
                         totals[n - near, j] = zero
                         old = load(state, reads, n - near, n, j)
-                        if wanted:
-                            if not wants(old, p):
-                                continue
+                        if wanted and not wants(old, p):
+                            continue
                         new = update(old, total, p)
                         store(state, n - near, j, new)
                         if changing:
@@ -278,9 +297,8 @@ def update_all(c):
                     total = totals[i, j]
                     totals[i, j] = zero
                     old = load(state, reads, i, near + i, j)
-                    if wanted:
-                        if not wants(old, p):
-                            continue
+                    if wanted and not wants(old, p):
+                        continue
                     new = update(old, total, p)
                     store(state, i, j, new)
                     if changing:
