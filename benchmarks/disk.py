@@ -1,12 +1,11 @@
-"""PageRank from disk beside its two bounds, all in one run.
+"""PageRank and WCC from disk beside their bounds, all in one run.
 
-    pagerank the call a user makes, in a process of its own
-    stream   its kernel over pages streamed from disk, in turn with the others
+    engine   the program a user runs, its pages streamed from disk under a quarter of their bytes
     touch    the same pages through the same stream and cache, each merely read through once
-    memory   the same kernel over the same pages lying in memory
+    memory   the same kernels over the same pages, all of them in the cache
     raw      direct reads into one hot buffer a thread, nobody looking at the data
 
-The share is the rate of `stream` by the smaller of those of `touch` and `memory`, pass by pass in turn.
+The share is the rate of `engine` by the smaller of those of `touch` and `memory`, taken in turn.
 """
 
 from __future__ import annotations
@@ -16,59 +15,54 @@ from typing import Any
 
 from common import child, evict, median, save, table
 
-RANK = """
-import penstock as pk
-path, limit, iterations, dtype = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
-result = pk.pagerank(path, tol=0, max_iter=iterations, memory_limit=limit, dtype=dtype)
-stats = result.stats
-seconds = stats["iteration_seconds"]
-extra = {name: stats[name] for name in ("bytes_read", "page_bytes", "cache_hits", "ledger_peak")}
-"""
-
-BOUNDS = """
+PASSES = """
 import os, threading
 import numpy as np
+import penstock as pk
 from kernels import touch
-from penstock.algorithms.pagerank import pull, gather_part
+from penstock.algorithms import pagerank, wcc
 from penstock.config import settings
-from penstock.graph import Graph
+from penstock.engine.engine import Engine
+from penstock.engine.plan import number_dtype
+from penstock.engine.program import iterations
 from penstock.memory.buffers import allocate
 from penstock.memory.ledger import Ledger
 from penstock.memory.pages import PageFeed
-from penstock.store.encodings import decode
 
-path, limit, iterations, dtype = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
-store = Graph.open(path).store
-direction = store.direction("in")
-chosen = settings(memory_limit=limit)
-active, pages, size = store.active, len(direction), store.page_size
-everything = np.arange(pages)
+path, limit, passes, task, dtype = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4], sys.argv[5]
+store = pk.open(path).store
+name = "in" if task == "pagerank" else "out"
+direction = store.direction(name)
+pages, size = len(direction), store.page_size
+program = pagerank.program(dtype, stop="fixed") if task == "pagerank" else wcc.program(number_dtype(store))
+plenty = 3 * pages * size + (1 << 30)
 
-rank = np.zeros(active, dtype)
-contribution = np.ones(active, dtype)
-real = np.dtype(dtype).type
-def pull_page(block, large):
-    if large:
-        gather_part(block.neighbours, contribution)
-    else:
-        pull(block.offsets, block.neighbours, block.first_vertex, contribution, rank, real(0.1), real(0.85))
+def steps(engine):
+    return [step["seconds"] for step in engine.stats.supersteps]
 
-buffer = allocate(pages * size).reshape(pages, size)
-for page in range(pages):
-    buffer[page] = direction.read_page(page)
-blocks = [decode(buffer[p], direction.records[p], direction.home, direction.scratch()) for p in range(pages)]
-large = direction.records["kind"] == 1
-def in_memory():
-    numbers, lock = iter(range(pages)), threading.Lock()
-    def work():
-        while True:
-            with lock:
-                page = next(numbers, None)
-            if page is None:
-                return
-            pull_page(blocks[page], large[page])
-    threads = [threading.Thread(target=work) for _ in range(chosen.threads)]
-    [t.start() for t in threads]; [t.join() for t in threads]
+def run(engine, count):
+    before = len(engine.stats.supersteps)
+    if task == "pagerank":
+        engine.run(program, until=iterations(count))
+        return steps(engine)[before + 1 :]  # the first fills the cache and loads kernels
+    began = time.perf_counter()
+    engine.run(program)
+    return [time.perf_counter() - began]
+
+def fresh(budget, count):
+    with Engine(store, settings(memory_limit=budget, tier="disk", progress=False)) as engine:
+        found = run(engine, count)
+        return found, engine.read_counts()[0], engine.plans[-1].window_bytes
+
+def touched(budget, count):
+    found = []
+    with PageFeed(direction, Ledger(budget), settings(memory_limit=budget)) as feed:
+        for k in range(count):
+            began = time.perf_counter()
+            feed.run(np.arange(pages), lambda worker, page, block, _: touch(block.neighbours))
+            found.append(time.perf_counter() - began)
+    return found[1:] if task == "pagerank" else found[:1]
+
 def raw():
     numbers, lock = iter(range(pages)), threading.Lock()
     def work():
@@ -82,86 +76,99 @@ def raw():
             os.preadv(descriptor, [hot], page * size)
         os.close(descriptor)
     threads = [threading.Thread(target=work) for _ in range(2)]
+    began = time.perf_counter()
     [t.start() for t in threads]; [t.join() for t in threads]
-# Every kind of pass in turn, so that whatever else the machine does falls on all of them.
-state = active * (2 * np.dtype(dtype).itemsize + 4) + direction.records.nbytes
-with PageFeed(direction, Ledger(limit - state), chosen) as feed:  # the budget that PageRank's state leaves
-    passes = {
-        "touch": lambda: feed.run(everything, lambda worker, page, block, _: touch(block.neighbours)),
-        "stream": lambda: feed.run(everything, lambda worker, page, block, _: pull_page(block, large[page])),
-        "memory": in_memory,
-        "raw": raw,
-    }
-    found = {name: [] for name in passes}
-    for k in range(iterations + 1):
-        for name, work in passes.items():
-            began = time.perf_counter()
-            work()
-            if k:  # the first fills the cache and loads kernels
-                found[name].append(time.perf_counter() - began)
+    return [time.perf_counter() - began]
+
+whole = Engine(store, settings(memory_limit=plenty, tier="disk", progress=False))
+run(whole, 2)
+found = {"engine": [], "touch": [], "memory": [], "raw": []}
+read = 0
+for k in range(3):
+    seconds, read, window = fresh(limit, passes)
+    found["engine"] += seconds
+    found["touch"] += touched(limit - window, passes)
+    found["memory"] += run(whole, 1 + passes)
+    found["raw"] += raw()
 seconds = 0
-extra = {**found, "arcs": direction.arcs}
+extra = {**found, "arcs": direction.arcs, "bytes_read": read, "pages": pages * size}
+"""
+
+WHOLE = """
+import penstock as pk
+path, limit, name, options = sys.argv[1], int(sys.argv[2]), sys.argv[3], eval(sys.argv[4])
+result = pk.run(name, path, memory_limit=limit, tier="disk", progress=False, **options)
+stats = result.stats
+seconds = stats["phases"]["run"]
+extra = {"bytes_read": stats["bytes_read"], "supersteps": len(stats["supersteps"])}
 """
 
 
-def run(folder: Path, scale: int, rounds: int, dtype: str) -> dict[str, Any]:
+def run(folder: Path, scale: int, rounds: int, task: str, dtype: str) -> dict[str, Any]:
     import penstock as pk
 
     path = folder / f"k{scale}.pen"
     if not path.exists():
         pk.generate("kron", path, scale=scale, undirected=True)
     store = pk.open(path).store
-    pages = [store.direction("in").path("pages", k) for k in range(len(store.roots))]
-    size = len(store.direction("in")) * store.page_size
-    limit, iterations = size // 4, 10
-    arguments = (str(path), str(limit), str(iterations), dtype)
-    child(RANK, str(path), str(limit), "1", dtype)  # compiled kernels into the cache
-    ranks, bounds = [], []
+    direction = store.direction("in")
+    files = [direction.path("pages", k) for k in range(len(store.roots))]
+    limit, passes = len(direction) * store.page_size // 4, 6
+    found = []
     for _ in range(rounds):
-        evict(pages)
-        ranks.append(child(RANK, *arguments))
-        evict(pages)
-        bounds.append(child(BOUNDS, *arguments))
-    arcs = bounds[0]["arcs"]
-    # The first iteration fills the cache; every later one reads the rest.
-    found = {"pagerank": median([median(r["seconds"][1:]) for r in ranks])}
-    found |= {name: median([median(b[name]) for b in bounds]) for name in ("stream", "touch", "memory", "raw")}
-    shares = [max(median(b["touch"]), median(b["memory"])) / median(b["stream"]) for b in bounds]
-    share = median(shares)
-    whole = max(found["touch"], found["memory"]) / found["pagerank"]
-    read = ranks[0]["bytes_read"] / iterations
-    rows = [
-        (name, f"{seconds * 1e3:.0f}", f"{arcs / seconds / 1e6:.0f}", f"{size / seconds / 1e9:.2f}")
-        for name, seconds in found.items()
-    ]
-    title = (
-        f"PageRank from disk, Kronecker {scale}, {dtype}, memory_limit {limit / 1e6:.0f} MB = a quarter of "
-        f"{size / 1e6:.0f} MB of pages; {read / size:.2f} of them read per iteration; "
-        f"median of {rounds} x {iterations - 1}"
-    )
+        evict(files)
+        found.append(child(PASSES, str(path), str(limit), str(passes), task, dtype))
+    kinds = ("engine", "touch", "memory", "raw")
+    seconds = {kind: median([median(f[kind]) for f in found]) for kind in kinds}
+    shares = [max(median(f["touch"]), median(f["memory"])) / median(f["engine"]) for f in found]
+    arcs, size = found[0]["arcs"], found[0]["pages"]
+    rows = [(kind, f"{s * 1e3:.0f}", f"{arcs / s / 1e6:.0f}", f"{size / s / 1e9:.2f}") for kind, s in seconds.items()]
+    title = f"{task} from disk, Kronecker {scale}, {dtype}, memory_limit {limit / 1e6:.0f} MB = a quarter of the pages"
     table(title, ("", "ms per pass", "M arcs/s", "GB/s of pages"), rows)
-    peak = max(r["peak"] for r in ranks)
-    print(f"share of min(touch, memory): {share:.2f} (by round: {', '.join(f'{s:.2f}' for s in shares)}),")
-    print(f"of the whole call, timed apart: {whole:.2f}")
-    print(f"read by the kernel's count: {ranks[0]['read_bytes'] / 1e6:.0f} MB in all,")
-    print(f"pages by our count: {ranks[0]['bytes_read'] / 1e6:.0f} MB in")
-    print(f"{iterations} iterations, at most {iterations * size / 1e6:.0f}; peak resident {peak / 1e6:.0f} MB")
+    print(f"share of min(touch, memory): {median(shares):.2f} (by round: {', '.join(f'{s:.2f}' for s in shares)})")
+    print(
+        f"pages read in {passes if task == 'pagerank' else 1} passes: {found[0]['bytes_read'] / size:.2f} x the pages"
+    )
     return {
-        "scale": scale,
-        "dtype": dtype,
-        "memory_limit": limit,
-        "page_bytes": size,
-        "arcs": arcs,
-        "seconds_per_pass": found,
-        "share": share,
-        "shares": shares,
-        "share_of_the_call": whole,
-        "bytes_read_per_iteration": read,
-        "read_bytes": [r["read_bytes"] for r in ranks],
-        "peak_bytes": peak,
-    }
+        "scale": scale, "task": task, "dtype": dtype, "memory_limit": limit, "page_bytes": size, "arcs": arcs,
+        "seconds_per_pass": seconds, "share": median(shares), "shares": shares, "bytes_read": found[0]["bytes_read"],
+    }  # fmt: skip
+
+
+def large(path: Path, rounds: int) -> dict[str, Any]:
+    """A directed graph of scale 24 under 1 GB: 20 iterations of PageRank in float32, and WCC in one pass."""
+    import penstock as pk
+
+    if not path.exists():
+        pk.generate("kron", path, scale=24)
+    store = pk.open(path).store
+    arcs = store.direction("in").arcs
+    files = [store.direction(name).path("pages", k) for name in ("in", "out") for k in range(len(store.roots))]
+    options = "dict(dtype='float32', stop='fixed', max_iter=20)"
+    tasks = {"pagerank": (options, 20), "wcc": ("{}", 1)}
+    found, rows = {}, []
+    for name, (chosen, passes) in tasks.items():
+        child(WHOLE, str(path), str(10**9), name, chosen)
+        runs = []
+        for _ in range(rounds):
+            evict(files)
+            runs.append(child(WHOLE, str(path), str(10**9), name, chosen))
+        seconds = median([r["seconds"] for r in runs])
+        found[name] = {
+            "seconds": seconds, "arcs_per_second": arcs * passes / seconds, "peak_bytes": max(r["peak"] for r in runs),
+            "read_bytes": runs[0]["read_bytes"], "all_seconds": [r["seconds"] for r in runs],
+        }  # fmt: skip
+        peak = found[name]["peak_bytes"]
+        rows.append((name, f"{seconds:.2f}", f"{arcs * passes / seconds / 1e6:.0f}", f"{peak / 1e6:.0f}"))
+    table(f"{path.stem}, directed, {arcs:,} arcs, memory_limit 1 GB", ("", "seconds", "M arcs/s", "peak MB"), rows)
+    return found
 
 
 def main(folder: Path, scale: int, rounds: int) -> None:
-    figures = {dtype: run(folder, scale, rounds, dtype) for dtype in ("float64", "float32")}
+    figures: dict[str, Any] = {
+        f"{task} {dtype}": run(folder, scale, rounds, task, dtype)
+        for task, dtype in (("pagerank", "float64"), ("pagerank", "float32"), ("wcc", "uint32"))
+    }
+    if scale >= 22:
+        figures["scale 24"] = large(folder / "k24-directed.pen", rounds)
     print(f"kept in {save('disk', figures)}")

@@ -26,7 +26,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))
 
 from common import RESULTS, median, save, table
-from peers_graph import ORDERS, arrays, sources, store
+from peers_graph import ORDERS, arrays, sources
 
 PEERS = ("graphblas", "networkit", "igraph", "scipy")
 TASKS = {
@@ -39,15 +39,6 @@ TASKS = {
 }
 LOAD_SECONDS = 600
 """Granted to a peer beyond its cap, for loading and checking."""
-
-
-def penstock_times(store_path: Path, tasks: Sequence[str]) -> dict[str, list[float]]:
-    """Seconds of each run by task, on one store.
-
-    TO BE FILLED IN: `g = pk.open(store_path)`, `g.load(...)`, then for each task and repetition `pk.run(name, g,
-    tier="memory", ...)` and its `stats["phases"]["run"]`; sources as in `sources(folder, scale, 16)`, by id.
-    """
-    raise NotImplementedError
 
 
 def peer_times(peer: str, task: str, scale: int, order: str, options: argparse.Namespace) -> dict[str, Any]:
@@ -75,14 +66,10 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         for order in ORDERS:
             arrays(options.folder, scale, order)  # made before anything is timed
             entry = figures.setdefault(task, {}).setdefault(order, {})
-            for peer in options.peers:
+            for peer in (*options.peers, "penstock"):
                 print(f"{task}, {order} order: {peer}", end=" ", flush=True)
                 entry[peer] = peer_times(peer, task, scale, order, options)
                 print(_cell(entry[peer]), flush=True)
-            try:
-                entry["penstock"] = {"seconds": penstock_times(store(options.folder, scale, order), [task])[task]}
-            except NotImplementedError:
-                entry["penstock"] = {"missing": "to come"}
         _save(figures, options)
     return figures
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import peers_check as check
-from peers_graph import Arrays, arrays, sources
+from peers_graph import Arrays, arrays, sources, store
 
 BC_SOURCES = 4
 
@@ -69,7 +69,8 @@ def measure(name: str, task: str, folder: Path, scale: int, order: str, repeats:
         return {"missing": "not offered"}
     graph = arrays(folder, scale, order)
     drawn = graph.numbers(sources(folder, scale, 16))
-    peer = module.Peer(graph, task, order == "degree", threads)
+    more = (store(folder, scale, order),) if name == "penstock" else ()
+    peer = module.Peer(graph, task, order == "degree", threads, *more)
     given = calls(peer, task, drawn, repeats)
     first = 0.0
     seconds: list[float] = []
