@@ -52,11 +52,11 @@ class Peer:
         rows[np.argsort(self.users)] = np.arange(len(self.users))
         table = answer.table
         if task == "bfs":
-            parent = table.column("parent").to_pandas().fillna(-1).to_numpy(np.int64)[rows]
+            parent = table.column("parent").combine_chunks().fill_null(-1).to_numpy(zero_copy_only=False)[rows]
             number = np.full(int(self.users.max()) + 2, -1, np.int64)
             number[self.users] = np.arange(len(self.users))
             return {"parent": np.where(parent < 0, -1, number[parent])}
-        column = table.column(1).to_pandas()
+        column = table.column(1).combine_chunks()
         if task == "sssp":
-            return column.fillna(FAR).to_numpy(np.int64)[rows].astype(np.int32)
-        return column.to_numpy()[rows]
+            return column.fill_null(int(FAR)).to_numpy(zero_copy_only=False)[rows].astype(np.int32)
+        return column.to_numpy(zero_copy_only=False)[rows]
