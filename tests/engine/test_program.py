@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import penstock as pk
+from graphs import make_graph
 from penstock.engine.program import NUMBER, Bucketed, Combine, Pair, Row, Sweep
 from penstock.errors import ProgramError, UsageError
 from penstock.graph import Graph
@@ -129,3 +130,29 @@ def test_what_never_ends_is_refused(graph: Graph) -> None:
         pk.run(Combine(**GOOD), graph)
     with pytest.raises(UsageError, match="neither the name of an algorithm nor a program"):
         pk.run(GOOD, graph)  # type: ignore[arg-type]
+
+
+def is_seed(v):
+    return v.seed > 0
+
+
+def seeds_in_update(v, total, p):
+    return 100 if is_seed(v) else 1
+
+
+def test_a_seed_that_a_called_function_asks_for_is_kept(tmp_path: Path) -> None:
+    graph = make_graph(tmp_path, [0, 1], [1, 2])
+    program = pk.Combine(
+        name="seeds", state={"x": "int64"}, reads=("seed",), init=lambda v, p: 0, message="int64",
+        emit=lambda v, p: v.x, combine=pk.SUM, update=seeds_in_update,
+    )  # fmt: skip
+    for device in ("cpu", "reference"):
+        assert pk.run(program, graph, source=0, max_iter=1, device=device).to_dict() == {0: 100, 1: 1, 2: 1}
+
+
+def test_a_tally_needs_no_frontier() -> None:
+    with pytest.raises(UsageError, match="tally"):
+        pk.Combine(
+            name="t", state={"x": "int64"}, init=lambda v, p: (0, True), message="int64", emit=lambda v, p: v.x,
+            update=lambda v, t, p: (t, True), frontier=True, tally=lambda v, p: 1.0,
+        )  # fmt: skip

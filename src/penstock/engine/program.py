@@ -27,6 +27,17 @@ GIVEN = ("vertices", "step", "tally")
 """Parameters that the engine adds."""
 
 
+def _mentions(value: Any, name: str, seen: set[int]) -> bool:
+    """Whether a function, or one that it calls, reads an attribute of this name."""
+    code = getattr(value, "__code__", None)
+    if code is None or id(value) in seen:
+        return False
+    seen.add(id(value))
+    others = [value.__globals__.get(other) for other in code.co_names]
+    others += [cell.cell_contents for cell in value.__closure__ or ()]
+    return name in code.co_names or any(_mentions(other, name, seen) for other in others)
+
+
 @dataclass(frozen=True)
 class Bucketed:
     """Let the vertices with the least value go first: those whose `field` is below a limit that moves by `delta`.
@@ -88,8 +99,7 @@ class Program:
     @property
     def seeded(self) -> str | None:
         """`seed`, if more than `init` asks who is one; what only `init` needs is not kept."""
-        functions = [value for name, value in vars(self).items() if name != "init" and hasattr(value, "__code__")]
-        asked = any("seed" in function.__code__.co_names for function in functions)
+        asked = any(_mentions(value, "seed", set()) for name, value in vars(self).items() if name != "init")
         return "seed" if "seed" in self.reads and asked else None
 
 
@@ -137,6 +147,8 @@ class Combine(Program):
             raise UsageError(f"program {self.name} needs an emit function, or NUMBER for its message")
         if self.lanes < 1:
             raise UsageError(f"program {self.name} has {self.lanes} lanes; it needs at least one")
+        if self.tally is not None and self.frontier:
+            raise UsageError(f"program {self.name} has a frontier: a tally counts all vertices, and needs none")
         if self.bucketed and (not self.frontier or self.bucketed.field not in self.state):
             raise UsageError(
                 f"program {self.name} is bucketed: it needs a frontier and a field {self.bucketed.field!r}"
