@@ -23,10 +23,10 @@ demo: $(VENV)/.ready ## generate a graph several times its memory budget, rank i
 	$(BIN)/python examples/demo.py $(ARGS)
 
 test: $(VENV)/.ready-test ## the fast tests
-	$(BIN)/python -m pytest -n $(JOBS) -q -m "not slow" $(ARGS)
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -q -m "not slow" $(ARGS)
 
 test-all: $(VENV)/.ready-test $(VENV)/.ready-bench ## every test, slow ones too
-	$(BIN)/python -m pytest -n $(JOBS) -q $(ARGS)
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -q $(ARGS)
 
 lint: $(VENV)/.ready-lint ## style, format and types, changing nothing
 	$(BIN)/ruff check .

@@ -1,10 +1,14 @@
-"""What every test starts from: no settings of the caller's, and hypothesis that waits for the compiler."""
+"""What every test starts from: no settings of the caller's, and hypothesis that waits for the compiler. What the
+compiler took is said at the end."""
 
 from __future__ import annotations
 
 import os
+from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
+from numba.core import event
 
 for name in [name for name in os.environ if name.startswith("PENSTOCK_")]:
     del os.environ[name]
@@ -12,3 +16,26 @@ for name in [name for name in os.environ if name.startswith("PENSTOCK_")]:
 # The first example of a property may compile a kernel, which is no sign of a slow test.
 settings.register_profile("penstock", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("penstock")
+
+COMPILING = event.TimingListener()
+event.register("numba:compile", COMPILING)
+_SECONDS: list[float] = []
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A worker tells its seconds to the one who started it."""
+    seconds = COMPILING.duration if COMPILING.done else 0.0
+    output = getattr(session.config, "workeroutput", None)
+    if output is None:
+        _SECONDS.append(seconds)
+    else:
+        output["compiling"] = seconds
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any, error: object | None) -> None:
+    _SECONDS.append(getattr(node, "workeroutput", {}).get("compiling", 0.0))
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    terminalreporter.write_line(f"compiling kernels took {sum(_SECONDS):.0f} s of the workers' time")

@@ -168,7 +168,7 @@ def test_progress_may_be_a_function() -> None:
         ({"temp_directory": 5}, "temp_directory: 5 is not a folder"),
         ({"direct_io": "maybe"}, "direct_io: 'maybe' is neither true nor false"),
         ({"progress": 3}, "progress: 3 is neither true nor false"),
-        ({"memory": "1GB"}, "there is no setting 'memory'; the settings are direct_io, max_temp"),
+        ({"memory": "1GB"}, "there is no setting 'memory'; the settings are checkpoint"),
     ],
 )
 def test_errors_name_the_setting(values: dict[str, object], words: str) -> None:

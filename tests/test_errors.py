@@ -25,6 +25,7 @@ def test_exit_codes() -> None:
     assert codes == {
         "PenstockError": 2,
         "UsageError": 2,
+        "ProgramError": 2,
         "InputError": 2,
         "StoreError": 2,
         "TargetExists": 2,

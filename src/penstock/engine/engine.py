@@ -194,6 +194,7 @@ class Engine:
         self._resident.clear()
         self._scope.close()
         self.vectors.close()
+        self.team.close()
 
     def __enter__(self) -> Self:
         return self

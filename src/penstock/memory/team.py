@@ -47,11 +47,19 @@ class Team:
         self.threads = threads
         self._outbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._inboxes: list[queue.SimpleQueue[Any]] = [queue.SimpleQueue() for _ in range(threads - 1)]
-        for k, inbox in enumerate(self._inboxes, 1):
-            threading.Thread(
-                target=_serve, args=(k, inbox, self._outbox), name=f"penstock-team-{k}", daemon=True
-            ).start()
-        weakref.finalize(self, _dismiss, self._inboxes)
+        self._threads = [
+            threading.Thread(target=_serve, args=(k, inbox, self._outbox), name=f"penstock-team-{k}", daemon=True)
+            for k, inbox in enumerate(self._inboxes, 1)
+        ]
+        for thread in self._threads:
+            thread.start()
+        self._finalizer = weakref.finalize(self, _dismiss, self._inboxes)
+
+    def close(self) -> None:
+        """End the threads. The team may be used no more."""
+        self._finalizer()
+        for thread in self._threads:
+            thread.join()
 
     def run(self, task: Task, *, alone: bool = False) -> list[Any]:
         """`task(worker)` on every thread, or on this one only; what they returned. The first error is raised here."""

@@ -44,24 +44,23 @@ class PartTotals:
 
     def _vertices(self) -> Iterator[tuple[int, Any]]:
         """(vertex, total) of those at which something arrived."""
-        combine = self.run.program.combine.combine
-        first = self.side.direction.records["first_vertex"]
+        program = self.run.program
+        combine, first = program.combine.combine, self.side.direction.records["first_vertex"]
+        picky = program.frontier or (program.combine.first and program.lanes == 1)
         totals: dict[int, Any] = {}
-        hit: dict[int, bool] = {}
         with np.errstate(over="ignore"):
             for page in sorted(self.found):
                 total, arrived = self.found[page]
                 vertex = int(first[page])
-                if self.run.program.lanes > 1 and vertex in totals:
+                if picky and not arrived:
+                    continue
+                if program.lanes > 1 and vertex in totals:
                     rows = zip(totals[vertex], total, strict=True)
                     totals[vertex] = np.array([combine(a, b) for a, b in rows], total.dtype)
                 else:
                     totals[vertex] = combine(totals[vertex], total) if vertex in totals else total
-                hit[vertex] = hit.get(vertex, False) or bool(arrived)
         self.found.clear()
-        for vertex, total in totals.items():
-            if hit[vertex] or not self.run.program.frontier:
-                yield vertex, total
+        yield from totals.items()
 
     def add(self) -> None:
         """Into the totals of the window."""

@@ -89,9 +89,9 @@ def gatherer(c):
                 continue
             if ranged and u - far >= np.uint64(message.size):
                 continue
-            if frontier:
-                if not has(front, u):
-                    continue
+            if frontier and not has(front, u):
+                continue
+            if frontier or first:
                 hit = True
             if numbered:
                 total = kind(combine(total, kind(edge(neighbours[a], arc_values(columns, a), p))))
@@ -156,7 +156,7 @@ def pull_totals(c):
     have added theirs."""
     gather = gatherer(c)
     load, unpack, wants, combine = c.load, c.unpack, c.wants, c.combine
-    frontier, wanted = c.frontier, c.wanted
+    frontier, wanted, first_counts = c.frontier, c.wanted, c.first
 
     def pull_totals(
         counter,
@@ -189,9 +189,9 @@ def pull_totals(c):
                     continue
                 total, hit = gather(n, neighbours, begin, end, columns, message, far, front, p)
                 begin = end
+                if (frontier or first_counts) and not hit:
+                    continue
                 if frontier:
-                    if not hit:
-                        continue
                     set_bit(touched, n)
                 totals[n - near] = combine(totals[n - near], total)
 
