@@ -94,7 +94,7 @@ def wcc(job: Job) -> Result:
     outcome = job.engine.run(program(number_dtype(job.store)))
     component = outcome.state["component"]
     with job.stats.phase("label"):
-        components = names.give(component)
+        components = names.give(component, lowest=True)
     component[outcome.slots.body] = outcome.slots.body
     return job.result(
         outcome, {"component": component}, references=("component",), components=components + outcome.slots.rest

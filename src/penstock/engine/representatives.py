@@ -42,6 +42,33 @@ def _follow(counter, chunk, representative, elected):
                 representative[v] = representative[representative[v]]
 
 
+@kernel()
+def _least_ids(users, representative):
+    """The same for sets that their lowest-numbered vertex stands for, by one look at each id: what stands in its own
+    place, or above it, is the set's vertex of the smallest id so far. Returns how many sets there are."""
+    sets = 0
+    for v in range(np.uint64(representative.size)):
+        r = np.uint64(representative[v])
+        if r == v:
+            sets += 1
+        elif users[v] < users[representative[r]]:
+            representative[r] = v
+    return sets
+
+
+@kernel()
+def _follow_lowest(counter, chunk, representative):
+    """Give each vertex what its set's lowest-numbered vertex has; that one keeps it."""
+    n = np.uint64(representative.size)
+    while True:
+        lo = atomic_add(counter, 0, chunk)
+        if lo >= n:
+            return
+        for v in range(lo, min(lo + chunk, n)):
+            if np.uint64(representative[v]) < v:
+                representative[v] = representative[representative[v]]
+
+
 class Representatives:
     """Made before a run, so that its bitmap is in the budget; used after it."""
 
@@ -49,12 +76,22 @@ class Representatives:
         self.engine = engine
         self.elected = engine.vectors.make(words_for(engine.store.active), np.uint64, "representatives")
 
-    def give(self, representative: np.ndarray) -> int:
+    def give(self, representative: np.ndarray, *, lowest: bool = False) -> int:
         """Change what stands for each active vertex's set, by slot, to the set's vertex of the smallest id; returns
-        how many sets there are. One that stands for a set stands for itself."""
-        mine = representative[: self.engine.store.active]
+        how many sets there are. One that stands for a set stands for itself; `lowest`: it is its lowest-numbered."""
+        active, ids = self.engine.store.active, self.engine.store.ids
+        mine = representative[:active]
+        if lowest and ids.kind != "string" and self.engine.ledger.free >= 2 * ids.values.dtype.itemsize * active:
+            # Ids in the order of numbers are read from first to last; numbers in the order of ids jump about.
+            with self.engine.ledger.scope("ids") as scope:
+                users = scope.empty(active, ids.values.dtype)
+                ids.values.read(0, active, out=users)
+                sets = int(_least_ids(users, mine))
+            counter = np.zeros(1, np.uint64)
+            self.engine.team.run(lambda worker: _follow_lowest(counter, np.uint64(_CHUNK), mine))
+            return sets
         self.elected[:] = 0
-        for numbers in self.engine.store.ids.order.pieces():
+        for numbers in ids.order.pieces():
             _elect(numbers, mine, self.elected)
         counter = np.zeros(1, np.uint64)
         self.engine.team.run(lambda worker: _follow(counter, np.uint64(_CHUNK), mine, self.elected))
