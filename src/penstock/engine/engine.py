@@ -78,7 +78,7 @@ class Engine:
         self._resident: dict[tuple[str, tuple[str, ...]], Resident] = {}
         self._streamed: dict[tuple[str, tuple[str, ...]], Streamed] = {}
         self._policy: Policy = "resident"
-        self._stream_bytes = 0
+        self._stream_bytes, self._once = 0, False
         self.bytes_read = 0
         self.hits = 0
 
@@ -158,22 +158,25 @@ class Engine:
         self.bytes_read += self._resident[key].bytes_read
         return self._resident[key]
 
-    def streamed(self, names: Sequence[str], columns: Sequence[str], policy: Policy) -> dict[str, Streamed]:
-        """Directions' pages from disk, with caches that share what the budget has left."""
+    def streamed(
+        self, names: Sequence[str], columns: Sequence[str], policy: Policy, *, once: bool = False
+    ) -> dict[str, Streamed]:
+        """Directions' pages from disk, with caches that share what the budget has left. `once`: each page is read one
+        time, and keeping it would only cost the memory's first touch; caches that are there are used."""
         wanted = {(self.store.direction(name).name, tuple(columns)) for name in names}
-        if not wanted <= set(self._streamed) or policy != self._policy:
+        if not wanted <= set(self._streamed) or policy != self._policy or (self._once and not once):
             self.close_streams()
             self._policy, before = policy, self.ledger.used
             keys = sorted(wanted)
             for place, key in enumerate(keys):
                 others = [self.store.direction(name) for name, _ in keys[place + 1 :]]
                 later = sum(stream_bytes(other, columns, self.settings.threads) for other in others)
-                room = max(0, self.ledger.free - later) // (len(others) + 1)
+                room = 0 if once else max(0, self.ledger.free - later) // (len(others) + 1)
                 self._streamed[key] = Streamed(
                     self.store.direction(key[0]), columns, self.ledger, self.settings, policy,
-                    cache=room - room // 4 if others else None,
+                    cache=room - room // 4 if others or once else None,
                 )  # fmt: skip
-            self._stream_bytes = self.ledger.used - before
+            self._stream_bytes, self._once = self.ledger.used - before, once
         return {name: self._streamed[self.store.direction(name).name, tuple(columns)] for name in names}
 
     def read_counts(self) -> tuple[int, int]:

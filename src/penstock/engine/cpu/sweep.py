@@ -61,7 +61,7 @@ class SweepRun:
         """The arcs to go over, and whether each can be met from both of its ends."""
         columns = self.program.columns
         if self.plan.tier == "disk":
-            return list(self.engine.streamed(self.plan.sides, columns, "resident").values()), False
+            return list(self.engine.streamed(self.plan.sides, columns, "resident", once=True).values()), False
         sides = [self.engine.resident(name, columns) for name in self.plan.sides]
         if self.program.settled is None or not self.program.sampled:
             return sides, False
