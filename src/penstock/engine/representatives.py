@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from penstock.engine.kernels.bits import LOW, ONE, SIX, count, has, words_for
-from penstock.memory.device import atomic_add, kernel
+from penstock.memory.device import atomic_add, atomic_load, atomic_swap, kernel
 
 if TYPE_CHECKING:
     from penstock.engine.engine import Engine
@@ -43,17 +43,22 @@ def _follow(counter, chunk, representative, elected):
 
 
 @kernel()
-def _least_ids(users, representative):
+def _least_ids(counter, chunk, users, representative):
     """The same for sets that their lowest-numbered vertex stands for, by one look at each id: what stands in its own
-    place, or above it, is the set's vertex of the smallest id so far. Returns how many sets there are."""
-    sets = 0
-    for v in range(np.uint64(representative.size)):
-        r = np.uint64(representative[v])
-        if r == v:
-            sets += 1
-        elif users[v] < users[representative[r]]:
-            representative[r] = v
-    return sets
+    place, or above it, is the set's vertex of the smallest id so far. Returns how many sets begin here."""
+    n, sets = np.uint64(representative.size), 0
+    while True:
+        lo = atomic_add(counter, 0, chunk)
+        if lo >= n:
+            return sets
+        for v in range(lo, min(lo + chunk, n)):
+            r = np.uint64(representative[v])
+            if r >= v:
+                sets += 1
+                continue
+            best = representative[r]
+            while users[v] < users[best] and not atomic_swap(representative, r, best, representative.dtype.type(v)):
+                best = atomic_load(representative, r)
 
 
 @kernel()
@@ -86,10 +91,11 @@ class Representatives:
             with self.engine.ledger.scope("ids") as scope:
                 users = scope.empty(active, ids.values.dtype)
                 ids.values.read(0, active, out=users)
-                sets = int(_least_ids(users, mine))
+                begun, chunk = np.zeros(1, np.uint64), np.uint64(_CHUNK)
+                sets = sum(self.engine.team.run(lambda worker: _least_ids(begun, chunk, users, mine)))
             counter = np.zeros(1, np.uint64)
-            self.engine.team.run(lambda worker: _follow_lowest(counter, np.uint64(_CHUNK), mine))
-            return sets
+            self.engine.team.run(lambda worker: _follow_lowest(counter, chunk, mine))
+            return int(sets)
         self.elected[:] = 0
         for numbers in ids.order.pieces():
             _elect(numbers, mine, self.elected)
