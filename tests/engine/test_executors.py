@@ -254,7 +254,7 @@ def outcome(graph: Graph, program: Combine, seeds: list[int], **chosen: Any) -> 
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-@settings(max_examples=6)
+@settings(max_examples=5)
 @given(data=st.data())
 def test_all_executors_agree(folder: Path, name: str, data: st.DataObject) -> None:
     program = PROGRAMS[name]
