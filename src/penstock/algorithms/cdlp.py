@@ -15,12 +15,14 @@ from typing import Annotated
 import numpy as np
 
 from penstock.algorithms.job import Job
+from penstock.engine.explain import Stage
 from penstock.engine.mode import mode
 from penstock.engine.plan import number_dtype
 from penstock.engine.program import Row, change_below
 from penstock.engine.ranks import from_ranks, ranks
 from penstock.errors import UsageError
 from penstock.result import Result
+from penstock.store.reader import Store
 
 
 def init(v, p):
@@ -73,3 +75,8 @@ def cdlp(
     return job.result(
         outcome, {"label": label}, references=("label",), iterations=outcome.steps, converged=outcome.change < 1
     )
+
+
+def stages(store: Store, *, max_iter: int = 10) -> list[Stage]:
+    """What a run would do."""
+    return [Stage(program(number_dtype(store)), max_iter, "at most, stops when no label changes")]

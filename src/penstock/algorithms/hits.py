@@ -16,10 +16,12 @@ import numpy as np
 
 from penstock.algorithms.job import Job
 from penstock.algorithms.pagerank import check
+from penstock.engine.explain import Stage
 from penstock.engine.monoid import SUM
 from penstock.engine.program import Combine, iterations
 from penstock.engine.vectors import Slots
 from penstock.result import Result
+from penstock.store.reader import Store
 
 FIELDS = {"hub": "float64", "authority": "float64", "before": "float64"}
 
@@ -91,3 +93,8 @@ def distance(hub: np.ndarray, scale: float, before: np.ndarray, piece: int = 1 <
     return sum(
         float(np.abs(hub[at : at + piece] * scale - before[at : at + piece]).sum()) for at in range(0, len(hub), piece)
     )
+
+
+def stages(store: Store, *, max_iter: int = 100, tol: float = 1e-8) -> list[Stage]:
+    """What a run would do: the programs take turns."""
+    return [Stage(program, max_iter, "at most, stops at the tolerance") for program in (AUTHORITIES, HUBS)]

@@ -13,10 +13,12 @@ from __future__ import annotations
 import numpy as np
 
 from penstock.algorithms.job import Job
+from penstock.engine.explain import Stage
 from penstock.engine.monoid import SUM
 from penstock.engine.program import Combine, iterations
 from penstock.engine.vectors import Slots
 from penstock.result import Result
+from penstock.store.reader import Store
 
 LEFT = np.uint32(0xFFFFFFFF)
 """The core of a vertex that is still there."""
@@ -88,3 +90,8 @@ def kcore(job: Job) -> Result:
         cascades += outcome.steps
     largest = k - 1 if slots.active else 0
     return job.result(slots, {"core": core}, types={"core": "int64"}, largest=largest, cascades=cascades)
+
+
+def stages(store: Store) -> list[Stage]:
+    """What a run would do."""
+    return [Stage(DEGREES, 1), Stage(PEEL, note="in all they go over the arcs about once")]

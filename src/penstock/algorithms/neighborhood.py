@@ -14,10 +14,12 @@ import numpy as np
 from penstock.algorithms.bfs import FAR, program
 from penstock.algorithms.job import Job
 from penstock.engine.engine import Outcome
+from penstock.engine.explain import Stage
 from penstock.engine.plan import number_dtype
 from penstock.engine.program import iterations
 from penstock.errors import UsageError
 from penstock.result import Result
+from penstock.store.reader import Store
 
 
 def reach(job: Job, source: Any, hops: int) -> tuple[Outcome, np.ndarray]:
@@ -43,3 +45,8 @@ def neighborhood(
     return job.result(
         outcome, columns, nulls={"level": FAR}, types={"level": "int64"}, subset=reached, reached=len(reached)
     )
+
+
+def stages(store: Store, *, hops: int = 1, **options: Any) -> list[Stage]:
+    """What a run would do."""
+    return [Stage(program(number_dtype(store)), note=f"{hops} at most")]

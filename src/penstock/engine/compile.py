@@ -94,7 +94,8 @@ _MADE_UP = {"number": "n", "lane": "j", "seed": "seed"}
 
 
 def _made(name: str, source: str, **names: Any) -> Any:
-    space = dict(names)
+    # Cached kernels name the module of every function in them.
+    space = {"__name__": __name__, **names}
     exec(source, space)
     return space[name]
 

@@ -54,6 +54,13 @@ class _KeyedCache(FunctionCache):
     def _index_key(self, sig: Any, codegen: Any) -> Any:
         return (sig, codegen.magic_tuple(), self._key)
 
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """What is kept names the modules of the program's functions; one that cannot be imported here is compiled."""
+        try:
+            return super().load_overload(sig, target_context)
+        except ImportError:
+            return None
+
 
 def template_kernel(function: Any, key: str, **flags: Any) -> Any:
     """A serial kernel from a function that closes over a program's functions, cached under `key`."""
