@@ -315,8 +315,13 @@ def test_interrupt_ends_the_run_and_joins(tmp_path: Path) -> None:
                 os.kill(os.getpid(), signal.SIGINT)
             time.sleep(0.02)
 
-        with pytest.raises(KeyboardInterrupt):
-            stream.run(range(300), work)
+        # A background process may have inherited an ignored SIGINT.
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                stream.run(range(300), work)
+        finally:
+            signal.signal(signal.SIGINT, before)
         done = len(calls)
         assert done < 300
         time.sleep(0.05)
