@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -50,14 +52,13 @@ class Engine:
         stats: Stats | None = None,
         *,
         resident: Mapping[str, Resident] | None = None,
-        headroom: int = 0,
     ) -> None:
         self.store, self.settings, self.stats = store, settings, stats or Stats()
         self.ledger = Ledger(settings.memory_limit)
         self.team = Team(settings.threads)
         beside = store.path.absolute().parent
-        self.vectors = Vectors(self.ledger, settings, beside if _writable(beside) else Path("/tmp"))
-        self.headroom = headroom
+        self.vectors = Vectors(self.ledger, settings, beside if _writable(beside) else Path(tempfile.gettempdir()))
+        self.headroom = 0
         """Bytes per slot of vectors that the algorithm will make besides those of the program that runs."""
         self.plans: list[Plan] = []
         self.programs: list[Program] = []
@@ -207,8 +208,6 @@ class Engine:
 
 
 def _writable(folder: Path) -> bool:
-    import os
-
     return os.access(folder, os.W_OK)
 
 

@@ -13,7 +13,6 @@ from penstock.config import Settings
 from penstock.engine.kernels.buckets import bins_bytes
 from penstock.engine.program import Combine, Pair, Program, Row, Sweep
 from penstock.errors import DoesNotFit, UsageError
-from penstock.memory.extents import frame_bytes
 from penstock.memory.stream import PageStream
 from penstock.memory.topology import Resident
 from penstock.store.reader import Direction, Store
@@ -227,5 +226,5 @@ def _largest_row(program: Row, store: Store, names: Sequence[str]) -> int:
 
 
 __all__ = [
-    "Plan", "Sides", "arcs_of", "frame_bytes", "make_plan", "number_dtype", "read_dtype", "sides_of", "vector_bytes",
+    "Plan", "Sides", "arcs_of", "make_plan", "number_dtype", "read_dtype", "sides_of", "vector_bytes",
 ]  # fmt: skip

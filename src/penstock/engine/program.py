@@ -22,7 +22,6 @@ from penstock.errors import UsageError
 Along = Literal["out", "in", "both"]
 NUMBER = "number"
 """A message that is the sender's internal number: nothing is stored or sent for it."""
-SPECIAL = ("number", "seed", "lane")
 GIVEN = ("vertices", "step", "tally")
 """Parameters that the engine adds."""
 

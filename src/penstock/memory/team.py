@@ -14,13 +14,14 @@ from penstock.observe.events import Events, current
 Task = Callable[[int], Any]
 
 
-def _serve(number: int, inbox: queue.SimpleQueue[Any], outbox: queue.SimpleQueue[Any]) -> None:
-    while (task := inbox.get()) is not None:
+def _serve(number: int, inbox: queue.SimpleQueue[Any]) -> None:
+    while (given := inbox.get()) is not None:
+        task, outbox = given
         try:
             outbox.put((task(number), None))
         except BaseException as error:
             outbox.put((None, error))
-        task = None  # a waiting thread must not keep the last run's arrays alive
+        given = task = outbox = None  # a waiting thread must not keep the last run's arrays alive
 
 
 def _timed(task: Task, events: Events) -> Task:
@@ -45,10 +46,9 @@ class Team:
 
     def __init__(self, threads: int) -> None:
         self.threads = threads
-        self._outbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._inboxes: list[queue.SimpleQueue[Any]] = [queue.SimpleQueue() for _ in range(threads - 1)]
         self._threads = [
-            threading.Thread(target=_serve, args=(k, inbox, self._outbox), name=f"penstock-team-{k}", daemon=True)
+            threading.Thread(target=_serve, args=(k, inbox), name=f"penstock-team-{k}", daemon=True)
             for k, inbox in enumerate(self._inboxes, 1)
         ]
         for thread in self._threads:
@@ -68,15 +68,17 @@ class Team:
             task = _timed(task, events)
         if alone or not self._inboxes:
             return [task(0)]
+        # One for each run: what an interrupted run left behind must not answer for the next.
+        outbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
         for inbox in self._inboxes:
-            inbox.put(task)
+            inbox.put((task, outbox))
         found, error = [], None
         try:
             found.append(task(0))
         except BaseException as mine:
             error = mine
         for _ in self._inboxes:
-            value, theirs = self._outbox.get()
+            value, theirs = outbox.get()
             error = error or theirs
             found.append(value)
         if error is not None:

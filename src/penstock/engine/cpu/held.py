@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.engine.cpu.kernels import CombineKernels, combine_kernels
+from penstock.engine.cpu.parts import read_column
 from penstock.engine.kernels import bits
-from penstock.engine.plan import Plan, Sides, number_dtype, read_dtype, sides_of
+from penstock.engine.plan import Plan, Sides, number_dtype, sides_of
 from penstock.engine.program import Combine
 from penstock.engine.vectors import Slots
 from penstock.memory.cache import Policy
@@ -50,7 +51,8 @@ class Held:
             for name, kind in program.fields().items()
         )
         self.reads = tuple(
-            vectors[name] if name in vectors else self._read(name, split) for name in program.stored_reads()
+            vectors[name] if name in vectors else read_column(engine, slots, name, spilled=split)
+            for name in program.stored_reads()
         )
         self.zero = program.combine.zero(program.contribution_dtype(number))
         shape = (lambda n: n) if lanes == 1 else (lambda n: (n, lanes))
@@ -81,19 +83,6 @@ class Held:
             self.front[:] = bits.ALL
 
     # ---- set-up
-
-    def _read(self, name: str, split: bool) -> np.ndarray:
-        slots = self.slots
-        found = self.engine.vectors.make(slots.count, read_dtype(self.store, name), name, spilled=split)
-        if name == "seed":
-            found[:] = slots.seed_column()
-            return found
-        column = self.store.vertex_column(name)
-        column.read(0, slots.active, out=found[: slots.active])
-        for slot, number in enumerate(slots.alone, slots.active):
-            found[slot] = column.read(number, number + 1)[0]
-        # Isolated vertices are alike for all degrees; what the user knows of them cannot matter without arcs.
-        return found
 
     def _windows(self, ranges: int) -> list[tuple[int, int]]:
         """Ranges of slots, cut where pages begin, so that few pages belong to two of them."""

@@ -60,7 +60,7 @@ class CombineKernels:
         found = adapters(program, flagged=program.frontier)
         found.init, found.update = usable(program.init), usable(program.update)
         found.emit = usable(program.emit or _nothing)
-        found.edge, found.edged = usable(program.edge or _message), program.edge is not None
+        found.edge = usable(program.edge or _message)
         found.wants, found.wanted = usable(program.wants or _always), program.wants is not None
         found.tally, found.tallied = usable(program.tally or _nothing), program.tally is not None
         found.change, found.changing = usable(program.change or _still), program.change is not None

@@ -1,4 +1,4 @@
-"""What the executors of forms without a frontier share: kernels made once, vertex columns by slot, chunks of slots."""
+"""What executors share: vertex columns by slot; and for forms without a frontier kernels made once, chunks of slots."""
 
 from __future__ import annotations
 
@@ -62,6 +62,7 @@ def read_column(engine: Engine, slots: Slots, name: str, *, spilled: bool = Fals
     column.read(0, slots.active, out=found[: slots.active])
     for slot, number in enumerate(slots.alone, slots.active):
         found[slot] = column.read(number, number + 1)[0]
+    # Isolated vertices are alike for all degrees; what the user knows of them cannot matter without arcs.
     return found
 
 
