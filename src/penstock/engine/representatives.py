@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from penstock.engine.engine import Engine
 
 _CHUNK = 1 << 14
+_READ = 1 << 18
+"""Ids that a thread reads at a time: whole blocks of their file."""
 
 
 @kernel()
@@ -90,7 +92,13 @@ class Representatives:
             # Ids in the order of numbers are read from first to last; numbers in the order of ids jump about.
             with self.engine.ledger.scope("ids") as scope:
                 users = scope.empty(active, ids.values.dtype)
-                ids.values.read(0, active, out=users)
+                pieces = iter(range(0, active, _READ))
+
+                def read(worker: int) -> None:
+                    for lo in pieces:
+                        ids.values.read(lo, min(lo + _READ, active), out=users[lo : lo + _READ])
+
+                self.engine.team.run(read, alone=active <= _READ)
                 begun, chunk = np.zeros(1, np.uint64), np.uint64(_CHUNK)
                 sets = sum(self.engine.team.run(lambda worker: _least_ids(begun, chunk, users, mine)))
             counter = np.zeros(1, np.uint64)

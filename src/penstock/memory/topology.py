@@ -108,11 +108,11 @@ class Resident:
         other.values = tuple(self.values[self.columns.index(name)] for name in columns)
         return other
 
-    def visit(self, team: Team, call: Visit, *, alone: bool = False) -> list[Any]:
-        """The kernel over all chunks, on all threads or on this one."""
-        counter = np.zeros(1, np.uint64)
+    def visit(self, team: Team, call: Visit, *, cuts: np.ndarray | None = None, alone: bool = False) -> list[Any]:
+        """The kernel over all chunks, on all threads or on this one. Chunks have equal arcs unless `cuts` says so."""
+        counter, chunks = np.zeros(1, np.uint64), self.cuts if cuts is None else cuts
         return team.run(
-            lambda worker: call(worker, counter, self.cuts, np.uint64(0), self.offsets, self.neighbours, self.values),
+            lambda worker: call(worker, counter, chunks, np.uint64(0), self.offsets, self.neighbours, self.values),
             alone=alone,
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import platform
 import threading
@@ -36,6 +37,11 @@ def peak_rss() -> int:
 
 def machine() -> dict[str, Any]:
     """Where the figures of a run come from. Versions are read from metadata: nothing is imported."""
+    return dict(_machine())
+
+
+@functools.cache
+def _machine() -> dict[str, Any]:
     return {
         "system": f"{platform.system()} {platform.release()}",
         "cpu": _cpu_name(),

@@ -106,6 +106,7 @@ class SweepRun:
             lambda worker, counter, cuts, first, offsets, neighbours, columns: self.kernels.arcs(
                 counter, cuts, first, offsets, neighbours, columns, begin, end, once, state, params
             ),
+            cuts=self.cuts if end < _ALL else None,  # a few arcs of each: the work goes by vertices
         )
 
     def _unsettled_arcs(self, side: Resident, begin: np.uint64) -> None:
@@ -115,6 +116,7 @@ class SweepRun:
             lambda worker, counter, cuts, first, offsets, neighbours, columns: self.kernels.unsettled_arcs(
                 counter, cuts, first, offsets, neighbours, columns, begin, state, params
             ),
+            cuts=self.cuts,  # few vertices have any left
         )
 
     def _vertices(self) -> None:
