@@ -14,10 +14,10 @@ import pytest
 
 import child
 import penstock as pk
-from penstock.algorithms.registry import ALGORITHMS
+from penstock.algorithms.registry import ALGORITHMS, UNSAVED
 from penstock.engine import checkpoint as checkpoints
 from penstock.engine.checkpoint import parse_interval
-from penstock.errors import InputError, StoreError, UsageError
+from penstock.errors import InputError, PenstockError, StoreError, TargetLocked, UsageError
 
 PLACES: dict[str, dict[str, Any]] = {
     "memory": {"tier": "memory"},
@@ -31,6 +31,19 @@ RUNS: dict[str, dict[str, Any]] = {
     "cdlp": {"max_iter": 6},
 }
 HERE = [name for name in RUNS if name in ALGORITHMS]
+MORE: dict[str, dict[str, Any]] = {
+    "ppr": {"source": 0, "max_iter": 6, "threads": 1},
+    "hits": {"max_iter": 4, "threads": 1},
+    "sssp": {"source": 0, "parents": True, "threads": 1},
+    "kcore": {},
+    "scc": {},
+    "betweenness": {"sources": [0, 27], "threads": 1},
+    "closeness": {"samples": 70},
+    "radius": {"lanes": 8},
+    "neighborhood": {"source": 0, "hops": 9},
+    "egonet": {"source": 0, "hops": 9},
+}
+"""Several programs, or something gathered beside them."""
 
 _KILLED = """
 import os, signal, time
@@ -132,6 +145,87 @@ def test_killed_while_saving(store: Path, tmp_path: Path, moment: str, nth: int)
     assert not folder.exists()
 
 
+@pytest.fixture(scope="module")
+def directed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Many small components that reach each other one way."""
+    path = tmp_path_factory.mktemp("directed") / "u.pen"
+    pk.generate("uniform", path, vertices=300, edges=420, seed=3, weights="1:9", page_size="4KiB")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "place"), [(name, "memory") for name in MORE] + [("radius", "disk"), ("radius", "ranges")]
+)
+def test_several_programs_are_taken_up(store: Path, directed: Path, tmp_path: Path, name: str, place: str) -> None:
+    graph = directed if name == "scc" else store
+    options = MORE[name] | PLACES[place]
+    right, whole = run(name, graph, **options)
+    for after in (1, 3):
+        folder = tmp_path / f"after{after}"
+        kill(name, graph, folder, options, after)
+        found, stats = run(name, graph, folder, **options)
+        assert found.equals(right)
+        assert stats["resumed_at"]
+        assert not folder.exists()
+        for key in ("neighbourhood", "effective_diameter", "max_radius", "cascades", "rounds", "largest", "reached"):
+            assert stats.get(key) == whole.get(key)
+        if name == "radius":
+            assert steps(stats) == steps(whole) - after
+
+
+def test_all_algorithms_have_checkpoints_or_say_why_not(store: Path, tmp_path: Path) -> None:
+    options = {"induced": {"vertices": [1]}, "cross_edges": {"vertices": [1]}}
+    others = set(ALGORITHMS) - set(RUNS) - set(MORE)
+    assert others == set(UNSAVED)
+    for name in sorted(others):
+        with pytest.raises(UsageError, match=f"{name} .* has no checkpoints to go on from: run it without one"):
+            run(name, store, tmp_path / "c", **options.get(name, {}))
+    with pytest.raises(UsageError, match="scc of an undirected graph is wcc, which has no checkpoints"):
+        run("scc", store, tmp_path / "c")
+    with pytest.raises(UsageError, match="device reference saves no checkpoints"):
+        run("bfs", store, tmp_path / "c", source=0, device="reference")
+    assert not (tmp_path / "c").exists()
+
+
+# ---- one run at a time
+
+
+def test_two_runs_on_one_folder(store: Path, tmp_path: Path) -> None:
+    """The second is refused, and what the first has saved stays; a killed run does not block the next one."""
+    folder, options = tmp_path / "c", RUNS["bfs"] | {"tier": "memory"}
+    code = _KILLED.format(
+        name="bfs", store=str(store), folder=str(folder), options=options, after=3, then="time.sleep(600)"
+    )
+    first = child.start(code)
+    try:
+        current, deadline = folder / checkpoints.CURRENT, time.monotonic() + 120
+        while not current.exists() or json.loads(current.read_text())["scalars"]["step"] < 3:
+            assert first.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        saved = current.read_bytes()
+        for name in ("bfs", "pagerank"):
+            with pytest.raises(TargetLocked, match="is that of a run that goes on: wait for it or give another folder"):
+                run(name, store, folder, **RUNS[name])
+        assert current.read_bytes() == saved
+    finally:
+        first.kill()
+        first.wait()
+    found, stats = run("bfs", store, folder, **options)
+    assert stats["resumed_at"] == 3
+    assert found.equals(run("bfs", store, **options)[0])
+    assert not folder.exists()
+
+
+def test_a_run_that_ends_early_lets_the_folder_go(store: Path, tmp_path: Path) -> None:
+    refused: list[dict[str, Any]] = [{"source": "nobody"}, {"source": 0, "memory_limit": 1}]
+    for options in refused:
+        with pytest.raises(PenstockError):
+            run("bfs", store, tmp_path / "c", **options)
+        assert not (tmp_path / "c").exists()
+    run("bfs", store, tmp_path / "c", source=0)
+
+
 @pytest.mark.slow
 def test_killed_at_any_moment(tmp_path: Path) -> None:
     """By the command line, some time after it was seen to save."""
@@ -199,7 +293,7 @@ def test_it_may_go_on_elsewhere(left: Path, store: Path) -> None:
 
 
 def files(left: Path) -> list[Path]:
-    found = [path for path in left.rglob("*") if path.is_file() and path.name != checkpoints.CURRENT]
+    found = [path for path in left.glob(f"{checkpoints.STEP}*/*") if path.is_file()]
     assert found
     return found
 

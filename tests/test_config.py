@@ -108,6 +108,32 @@ def test_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     assert settings() == Settings(3 * 10**9, 5, Path.home() / "spill", 1024**3, False, False, False)
 
 
+def test_gpu_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = settings()
+    assert (plain.gpu_memory_limit, plain.gpu_streams, plain.gpu_devices, plain.gpu_strategy) == (None, 4, 1, "P")
+    for name, text in {"MEMORY_LIMIT": "8GiB", "STREAMS": "2", "DEVICES": "3", "STRATEGY": "S"}.items():
+        monkeypatch.setenv(f"PENSTOCK_GPU_{name}", text)
+    given = settings()
+    assert (given.gpu_memory_limit, given.gpu_streams, given.gpu_devices, given.gpu_strategy) == (8 << 30, 2, 3, "S")
+    with config(gpu_memory_limit="1GB", gpu_streams=1):
+        assert (settings().gpu_memory_limit, settings(gpu_streams=8).gpu_streams) == (10**9, 8)
+
+
+@pytest.mark.parametrize("device", ["auto", "cpu", "reference", "gpu", "gpu:0", "gpu:1", "gpu:15"])
+def test_devices(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert settings(device=device).device == device
+    monkeypatch.setenv("PENSTOCK_DEVICE", device)
+    assert settings().device == device
+
+
+@pytest.mark.parametrize(
+    "device", ["GPU", "gpu:", "gpu:-1", "gpu:01", "gpu:x", "gpu:1\n", "gpu:\u0661", "cpu:0", "", 0]
+)
+def test_not_devices(device: object) -> None:
+    with pytest.raises(UsageError, match=r"device: .* is none of auto, cpu, gpu, gpu:0, gpu:1, \.\.\., reference"):
+        settings(device=device)
+
+
 def test_an_empty_variable_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PENSTOCK_THREADS", "")
     assert settings().threads == available_threads()
@@ -168,6 +194,10 @@ def test_progress_may_be_a_function() -> None:
         ({"temp_directory": 5}, "temp_directory: 5 is not a folder"),
         ({"direct_io": "maybe"}, "direct_io: 'maybe' is neither true nor false"),
         ({"progress": 3}, "progress: 3 is neither true nor false"),
+        ({"gpu_memory_limit": "most"}, "gpu_memory_limit: 'most' is not a size"),
+        ({"gpu_streams": 0}, "gpu_streams: 0 is not a whole number of at least 1"),
+        ({"gpu_devices": "all"}, "gpu_devices: 'all' is not a whole number"),
+        ({"gpu_strategy": "Q"}, "gpu_strategy: 'Q' is none of P, S"),
         ({"memory": "1GB"}, "there is no setting 'memory'; the settings are checkpoint"),
     ],
 )

@@ -53,7 +53,8 @@ def test_sigkill_at_twenty_moments(tmp_path: Path, what: str) -> None:
 def _seconds(code: str, kill_after: float | None) -> float:
     """Seconds that a run took from its first word, endless if it was killed before its end."""
     with child.start(code, stdout=subprocess.PIPE) as run:
-        assert run.stdout is not None and run.stdout.readline() == "go\n"
+        assert run.stdout is not None
+        assert run.stdout.readline() == "go\n"
         began = time.perf_counter()
         try:
             assert run.wait(kill_after) == 0

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -40,6 +42,8 @@ TOP = 9  # the package itself: it gathers the public names
 COMPILERS = {"numba", "llvmlite", "cupy", "cupyx", "numba_cuda", "numba_cuda_mlir"}
 DOOR = "penstock.memory.device"
 """Free to all like config: every layer has kernels. It may therefore import no other part of Penstock."""
+GPU_DOOR = "penstock.memory.gpu"
+"""It may import what is free to all, and is part of its layer to others: only executors open it."""
 
 
 def imported(tree: ast.AST, package: str) -> Iterator[tuple[int, str]]:
@@ -73,11 +77,13 @@ def violations(source: str, module: str, *, is_package: bool = False) -> list[st
     folder, number = layer(module)
     found = []
     for line, name in imported(ast.parse(source), package):
-        if name.split(".")[0] in COMPILERS and module != DOOR:
-            found.append(f"{module}, line {line}: imports {name}; only {DOOR} may")
+        if name.split(".")[0] in COMPILERS and module not in (DOOR, GPU_DOOR):
+            found.append(f"{module}, line {line}: imports {name}; only {DOOR} and {GPU_DOOR} may")
         if name.split(".")[0] == "penstock" and number != TOP:
             other, other_number = layer(name)
             allowed = other == folder or other_number < number or number == other_number == FREE
+            if module == GPU_DOOR:
+                allowed = other_number == FREE
             if not allowed:
                 found.append(f"{module} (layer {number}), line {line}: imports {name} (layer {other_number})")
     return found
@@ -102,6 +108,16 @@ def test_every_module_has_a_layer() -> None:
 @pytest.mark.parametrize(("name", "path"), modules(), ids=[name for name, _ in modules()])
 def test_imports_point_down(name: str, path: Path) -> None:
     assert not violations(path.read_text(), name, is_package=path.name == "__init__.py")
+
+
+def test_the_door_to_the_gpu_stays_shut() -> None:
+    # CUDA's libraries take a second: whoever wants no GPU does not pay for it.
+    code = (
+        "import sys, penstock.api, penstock.engine.engine, penstock.engine.atomics, penstock.algorithms.wcc\n"
+        "assert not [name for name in sys.modules if name.split('.')[0] in ('cupy', 'numba_cuda')]\n"
+        "assert not {'penstock.memory.gpu', 'numba.cuda', 'pynvml'} & set(sys.modules)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_the_door_opens_on_nothing_else() -> None:
@@ -134,6 +150,10 @@ def test_networkx_metadata_imports_nothing() -> None:
         ("penstock.config", "from penstock.store import page"),
         ("penstock.observe.stats", "from penstock.store import page"),
         ("penstock.memory.device", "from penstock.memory.ledger import Ledger"),
+        ("penstock.memory.gpu", "from penstock.memory.ledger import Ledger"),
+        ("penstock.memory.gpu", "from penstock.store.page import Page"),
+        ("penstock.store.page", "from penstock.memory import gpu"),
+        ("penstock.memory.frames", "import cupy"),
         ("penstock.algorithms.pagerank", "from numba import njit"),
         ("penstock.memory.stream", "import numba.core"),
         ("penstock.interfaces.cli", "def gpu():\n    import cupy"),
@@ -149,6 +169,9 @@ def test_a_violation_is_found(module: str, source: str) -> None:
     [
         ("penstock.memory.stream", "from penstock.store.page import Page\nfrom .ledger import Ledger"),
         ("penstock.memory.device", "from numba import njit\nfrom llvmlite import ir"),
+        ("penstock.memory.gpu", "import cupy\nfrom numba import cuda\nfrom penstock.memory.device import inlined"),
+        ("penstock.memory.gpu", "from penstock.errors import UsageError\nfrom penstock.observe.gpus import missing"),
+        ("penstock.engine.gpu.combine", "from penstock.memory.gpu import cuda"),
         ("penstock.store.encodings", "from penstock.memory.device import kernel"),
         ("penstock.store.encodings", "from penstock.memory import device"),
         ("penstock.store.page", "from penstock import config, errors\nfrom penstock.observe.progress import progress"),

@@ -107,7 +107,7 @@ class Settings:
     verify_checksums: bool = True
     """Compare each page with its checksum as it is read."""
     device: str = "auto"
-    """Who computes: `auto`, `cpu`, or `reference`, which is slow and obvious."""
+    """Who computes: `auto`, `cpu`, `gpu` (or one of several, as `gpu:1`), or `reference`, which is slow and obvious."""
     tier: str = "auto"
     """Where the arcs lie during a run: in `memory`, on `disk`, or as the budget allows (`auto`)."""
     state_ranges: int | None = None
@@ -116,6 +116,15 @@ class Settings:
     """The folder where an iterative run saves its state; a run that finds one there goes on from it."""
     checkpoint_every: str = "60s"
     """How often: `10` for supersteps, `30s` or `5m` for time."""
+    gpu_memory_limit: int | None = None
+    """Bound on the memory of a GPU, besides what CUDA itself takes; None: 90 % of what is free when a run starts."""
+    gpu_streams: int = 4
+    """Streams that copy pages to a GPU and compute on them at the same time."""
+    gpu_devices: int = 1
+    """Over how many GPUs a run is spread; where there are fewer, some share one."""
+    gpu_strategy: str = "P"
+    """How it is spread: `P`, each GPU holds all of the state and takes some of the pages; `S`, each holds a part of the
+    state and takes all pages."""
 
 
 def _count(value: Any) -> int:
@@ -153,6 +162,12 @@ def _one_of(*choices: str) -> Callable[[Any], str]:
     return parse
 
 
+def _device(value: Any) -> str:
+    if isinstance(value, str) and re.fullmatch(r"auto|cpu|reference|gpu(:(0|[1-9][0-9]{0,3}))?", value, re.ASCII):
+        return value
+    raise UsageError(f"{value!r} is none of auto, cpu, gpu, gpu:0, gpu:1, ..., reference")
+
+
 _PARSERS: dict[str, Callable[[Any], Any]] = {
     "memory_limit": parse_size,
     "threads": _count,
@@ -161,11 +176,15 @@ _PARSERS: dict[str, Callable[[Any], Any]] = {
     "progress": lambda value: value if callable(value) else _flag(value),
     "direct_io": _flag,
     "verify_checksums": _flag,
-    "device": _one_of("auto", "cpu", "reference"),
+    "device": _device,
     "tier": _one_of("auto", "memory", "disk"),
     "state_ranges": _count,
     "checkpoint": _folder,
     "checkpoint_every": str,
+    "gpu_memory_limit": parse_size,
+    "gpu_streams": _count,
+    "gpu_devices": _count,
+    "gpu_strategy": _one_of("P", "S"),
 }
 _overrides: ContextVar[dict[str, Any] | None] = ContextVar("penstock_settings", default=None)
 

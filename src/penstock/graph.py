@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +20,9 @@ from penstock.store.arrow import arrow_type, plain_array, typed_array
 from penstock.store.draft import remove_store
 from penstock.store.encodings import decode
 from penstock.store.reader import Direction, Store
+
+if TYPE_CHECKING:
+    from penstock.memory.card import Card
 
 BATCH = 1 << 16
 _FEW = 64
@@ -35,6 +38,7 @@ class Graph:
         self._users: pa.Array | None = None
         self._held: Scope | None = None
         self.loaded: dict[str, Resident] = {}
+        self.card: Card | None = None
         """What `load` put into memory, by direction."""
 
     @classmethod
@@ -244,11 +248,18 @@ class Graph:
 
     def load(self, *directions: str, columns: Sequence[str] = (), **limits: Any) -> Self:
         """Put the arcs of these directions (all, if none is named) into memory, for all runs until the graph is closed
-        or `unload` is called."""
+        or `unload` is called; with `device="gpu"`, into the GPU's, as far as there is room."""
         chosen = settings(**limits)
         self.unload()
+        names = directions or tuple(self.store.meta["directions"])
+        if chosen.device.startswith("gpu"):
+            from penstock.memory.card import Card
+
+            self.card = Card(self.store, chosen, Ledger(chosen.memory_limit))
+            self.card.pages(names, _listed(columns), "resident")
+            return self
         self._held = Ledger(chosen.memory_limit).scope("graph")
-        for name in directions or tuple(self.store.meta["directions"]):
+        for name in names:
             direction = self.store.direction(name)
             self.loaded[direction.name] = Resident(direction, _listed(columns), self._held, chosen)
         return self
@@ -256,6 +267,9 @@ class Graph:
     def unload(self) -> None:
         """Let go of what `load` put into memory."""
         self.loaded.clear()
+        if self.card is not None:
+            self.card.close()
+            self.card = None
         if self._held is not None:
             self._held.close()
             self._held = None

@@ -62,6 +62,8 @@ class Result(Rows):
         self._subset = None if subset is None else np.unique(np.asarray(subset, np.uint64))
         self._types = {name: np.dtype(kind) for name, kind in (types or {}).items()}
         self.stats = dict(stats)
+        self.edges: Rows | None = None
+        """What the arcs kept, of a program with `edge_state`: source, target, its fields."""
 
     def __len__(self) -> int:
         return self._ids.count if self._subset is None else len(self._subset)

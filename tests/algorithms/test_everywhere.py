@@ -13,6 +13,7 @@ import cases
 import oracle
 import penstock as pk
 from penstock.algorithms.registry import ALGORITHMS, options_of
+from penstock.errors import PenstockError
 from penstock.graph import Graph
 from places import PLACES, at
 from shapes import Shape
@@ -78,7 +79,7 @@ def test_everywhere(built: Built, name: str, place: str) -> None:
                 where = f"{name} of {shape.name!r}, undirected={undirected}, {options}, in {place}"
                 try:
                     result = at(place, partial(pk.run, name, graph, **options))
-                except pk.PenstockError as error:
+                except PenstockError as error:
                     raise AssertionError(where) from error
                 try:
                     cases.compare(name, cases.found(name, result), built.answer(name, shape, undirected, options))

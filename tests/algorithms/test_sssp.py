@@ -118,15 +118,64 @@ def test_without_columns(tmp_path: Path) -> None:
 def test_weights_that_are_no_lengths(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="holds -3: shortest paths take no negative"):
         pk.run("sssp", store(tmp_path / "a.pen", [(0, 1, 5), (7, 8, -3)]), source=0)
-    with pytest.raises(InputError, match="holds NaN"):
-        pk.run("sssp", store(tmp_path / "b.pen", [(0, 1, np.nan)], float), source=0)
-    graph = store(tmp_path / "c.pen", [(0, 1, 2), (1, 2, np.nan), (2, 3, 1)], float)
-    for tier in ("memory", "disk"):
-        with pytest.raises(InputError, match="holds NaN"):
-            pk.run("sssp", graph, source=0, tier=tier)
     graph = store(tmp_path / "d.pen", [(0, 1, 5)], "datetime64[s]")
     with pytest.raises(UsageError, match="no length"):
         pk.run("sssp", graph, source=0)
+
+
+EVERYWHERE = {**PLACES, "reference": {"device": "reference"}}
+WIDTHS: dict[str, dict[str, Any]] = {"as it likes": {}, "narrow": {"delta": 1e-3}, "one bucket": {"delta": 1e9}}
+
+
+@pytest.mark.parametrize("place", EVERYWHERE)
+@pytest.mark.parametrize("kind", ["float32", "float64"])
+def test_nan_is_found_wherever_it_is_reached(tmp_path: Path, kind: str, place: str) -> None:
+    """Whatever else is in its page, however late it is reached, and wherever it leads."""
+    ways = [(v, v + 1, 1.0) for v in range(60)] + [(v, (v * 7) % 60, 300.0) for v in range(60)]
+    island = [(1000 + v, 1001 + v, np.nan) for v in range(2000)]
+    nowhere = store(tmp_path / "nowhere.pen", ways + island, kind)
+    plain = store(tmp_path / "plain.pen", ways, kind)
+    for width in WIDTHS.values():
+        options = EVERYWHERE[place] | width
+        found = pk.run("sssp", nowhere, source=0, **options).to_dict()
+        assert {v: d for v, d in found.items() if v <= 60} == pk.run("sssp", plain, source=0, **options).to_dict()
+        assert all(d is None for v, d in found.items() if v > 60)
+    for turn, (source, target) in enumerate(((0, 1), (40, 41), (60, 0), (59, 59), (60, 5000))):
+        graph = store(tmp_path / f"{turn}.pen", [*ways, (source, target, np.nan), *island], kind)
+        for width in WIDTHS.values():
+            with pytest.raises(InputError, match=r"edge column 'weight' of .* holds NaN, which is no length"):
+                pk.run("sssp", graph, source=0, parents=turn == 1, **EVERYWHERE[place], **width)
+
+
+@pytest.mark.parametrize("place", EVERYWHERE)
+def test_nan_beside_infinity_and_zero(tmp_path: Path, place: str) -> None:
+    """An infinite weight is no way; it must not hide a NaN that a way leads to."""
+    options = EVERYWHERE[place]
+    closed = [(0, 1, 0.0), (1, 2, np.inf), (2, 3, np.nan)]
+    found = pk.run("sssp", store(tmp_path / "a.pen", closed, float), source=0, **options).to_dict()
+    assert found == {0: 0.0, 1: 0.0, 2: None, 3: None}
+    for turn, more in enumerate(([(1, 4, np.nan), (4, 1, np.inf)], [(1, 0, np.nan)], [(0, 2, 1.0), (3, 0, np.inf)])):
+        graph = store(tmp_path / f"{turn}.pen", closed + more, float)
+        with pytest.raises(InputError, match="holds NaN"):
+            pk.run("sssp", graph, source=0, **options)
+
+
+@pytest.mark.parametrize("place", EVERYWHERE)
+@pytest.mark.parametrize("kind", ["int32", "float64"])
+def test_negative_weights_beside_others(tmp_path: Path, kind: str, place: str) -> None:
+    edges: list[tuple[int, int, Any]] = [(v, v + 1, 5) for v in range(3000)]
+    if kind != "int32":
+        edges += [(v, v + 2, np.nan) for v in range(5000, 7000)]
+    graph = store(tmp_path / "g.pen", [*edges, (2000, 2001, -1)], kind)
+    with pytest.raises(InputError, match=r"edge column 'weight' of .* holds -1.*no negative weights"):
+        pk.run("sssp", graph, source=0, **EVERYWHERE[place])
+
+
+def test_a_column_of_nothing_but_nan(tmp_path: Path) -> None:
+    graph = store(tmp_path / "g.pen", [(0, 1, np.nan)], float)
+    with pytest.raises(InputError, match="holds NaN"):
+        pk.run("sssp", graph, source=0)
+    assert pk.run("sssp", graph, source=1).to_dict() == {0: None, 1: 0.0}
 
 
 @pytest.mark.parametrize("delta", [0, -1, float("nan"), float("inf")])

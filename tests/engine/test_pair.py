@@ -104,7 +104,7 @@ def test_budgets(tmp_path: Path, name: str, order: str, undirected: bool) -> Non
     graph = pk.generate("kron", tmp_path / "g.pen", scale=14, undirected=undirected, order=order, page_size=4096)
     answer = pk.run(name, graph, tier="memory").table
     with pytest.raises(DoesNotFit) as refused:
-        pk.run(name, graph, memory_limit="1MB")
+        pk.run(name, graph, tier="disk", memory_limit="1MB")
     for limit in (refused.value.needed, refused.value.needed + (1 << 20), refused.value.needed * 2):
         result = pk.run(name, graph, tier="disk", memory_limit=limit)
         assert result.table.equals(answer)

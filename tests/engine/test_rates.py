@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from penstock.engine import rates
-from penstock.engine.rates import GatherCurve, Rates
+from penstock.engine.rates import GatherCurve, GpuRates, Rates
 
 
 @pytest.fixture(autouse=True)
@@ -52,6 +52,30 @@ def test_rates_of_another_version_are_no_rates(tmp_path: Path) -> None:
     del held["rates"][rates.key_of(tmp_path, 2)]["emit"]
     path.write_text(json.dumps(held))
     assert rates.load(tmp_path, 2) is None
+
+
+CARD = GpuRates("Card", 8 << 30, 5e10, 4e12, 5e-5, (1 << 20, 1 << 30), (1e-11, 9e-11), "2026-01-01T00:00:00+00:00")
+
+
+def test_a_gpu_is_kept_beside_the_rest(tmp_path: Path) -> None:
+    rates.save(made(), tmp_path)
+    assert rates.load_gpu() is None
+    rates.save_gpu(CARD)
+    rates.save_gpu(replace(CARD, name="Other", copy=1e10))
+    assert rates.load(tmp_path, 2) == made()
+    assert rates.load_gpu() == rates.load_gpu("Card") == CARD
+    assert rates.load_gpu("Other") == replace(CARD, name="Other", copy=1e10)
+    assert rates.load_gpu("Another") is None
+    assert CARD.curve().nearest == 1e-11
+
+
+def test_a_gpu_of_another_version_is_none() -> None:
+    path = rates.save_gpu(CARD)
+    held = json.loads(path.read_text())
+    for values in held["rates"].values():
+        del values["launch"]
+    path.write_text(json.dumps(held))
+    assert rates.load_gpu("Card") is None
 
 
 def test_home_without_a_variable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

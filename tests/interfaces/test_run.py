@@ -98,6 +98,11 @@ def test_json_to_a_file(cli: Call, made: Path) -> None:
         (["--source", "1"], 2, "--source"),
         (["--tier", "tape"], 2, "tape"),
         (["--device", "abacus"], 2, "abacus"),
+        (["--device", "gpu:one"], 2, "gpu:one"),
+        (["--gpu-memory-limit", "much"], 2, "gpu_memory_limit: 'much' is not a size"),
+        (["--gpu-strategy", "T"], 2, "gpu_strategy: 'T' is none of P, S"),
+        (["--gpu-streams", "0"], 2, "--gpu-streams"),
+        (["--gpu-devices", "0"], 2, "--gpu-devices"),
         (["--trace", "there.csv"], 2, "there.csv exists"),
         (["--checkpoint", "c", "--checkpoint-every", "often"], 2, "often"),
     ],
@@ -111,6 +116,24 @@ def test_refused(cli: Call, made: Path, tmp_path: Path, words: list[str], code: 
     assert refused.stdout == ""
     assert [path.name for path in tmp_path.iterdir()] == ["there.csv"]
     assert Path("there.csv").read_text() == "mine"
+
+
+def test_every_setting_of_a_run_has_a_flag() -> None:
+    from dataclasses import fields
+
+    from penstock.config import Settings
+    from penstock.interfaces.cli import options
+
+    given = {"gpu_memory_limit": "1GB", "gpu_streams": 2, "gpu_devices": 3, "gpu_strategy": "S", "device": "gpu:1"}
+    assert options.placement(**given) == given  # type: ignore[arg-type]
+    flags = {name for group in (options.limits, options.placement, options.spill) for name in _parameters(group)}
+    others = {"direct_io", "verify_checksums", "state_ranges"}
+    """Which tests and measurements set, by a variable or in Python."""
+    assert {field.name for field in fields(Settings)} - others == flags - {"quiet"}
+
+
+def _parameters(group: Any) -> list[str]:
+    return list(inspect.signature(group).parameters)
 
 
 def test_overwrite(cli: Call, made: Path) -> None:

@@ -18,12 +18,14 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from penstock.algorithms.job import Job
-from penstock.algorithms.shared import Shared
+from penstock.algorithms.job import Job, how_many
+from penstock.algorithms.shared import Shared, stages_of
+from penstock.engine.explain import Stage
 from penstock.engine.monoid import SUM
 from penstock.engine.program import Combine, iterations
 from penstock.errors import UsageError
 from penstock.result import Result
+from penstock.store.reader import Store
 
 FAR = np.uint32(0xFFFFFFFF)
 """The level of a vertex that was not reached."""
@@ -131,3 +133,12 @@ def dependencies(job: Job, shared: Shared, source: int) -> None:
     for depth in range(found.steps - 1, 1, -1):
         front = shared.equal("level", depth)
         engine.run(UP, params={"level": depth}, vectors=vectors, active=front, slots=shared.slots, until=iterations(1))
+
+
+def stages(store: Store, *, samples: int | None = None, sources: Any = None, **options: Any) -> list[Stage]:
+    """What a run would do: down and up again for each source."""
+    searches = store.active if samples is None else samples
+    if sources is not None:
+        searches = how_many(sources)
+    note = "one for each source, in all about once over the arcs"
+    return stages_of([Stage(program, note=note, times=max(1, searches)) for program in (DOWN, UP)])

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from penstock.algorithms.job import Job
+from penstock.algorithms.job import Job, how_many
 from penstock.engine.explain import Stage
 from penstock.engine.monoid import FIRST
 from penstock.engine.plan import number_dtype
@@ -75,6 +75,6 @@ def bfs(
     )
 
 
-def stages(store: Store, **options: Any) -> list[Stage]:
+def stages(store: Store, *, source: Any = None, **options: Any) -> list[Stage]:
     """What a run would do."""
-    return [Stage(program(number_dtype(store)), note="in all they go over the arcs about once")]
+    return [Stage(program(number_dtype(store)), note="in all they go over the arcs about once", seeds=how_many(source))]

@@ -10,16 +10,18 @@ Ref       Then et al. 2014 (MS-BFS); Wasserman and Faust 1994; Marchiori and Lat
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 
 from penstock.algorithms.job import Job
-from penstock.algorithms.shared import Shared
+from penstock.algorithms.shared import Shared, stages_of
+from penstock.engine.explain import Stage
 from penstock.engine.monoid import OR
 from penstock.engine.program import Combine
 from penstock.engine.words import count_ones
 from penstock.result import Result
+from penstock.store.reader import Store
 
 BATCH = 64
 """Sources that search together: the bits of a word."""
@@ -110,3 +112,10 @@ def traverse(job: Job, shared: Shared, search: Combine, sources: np.ndarray) -> 
         active=shared.of_numbers(sources.tolist()),
         slots=shared.slots,
     )
+
+
+def stages(store: Store, *, samples: int | None = None, harmonic: bool = False, **options: Any) -> list[Stage]:
+    """What a run would do."""
+    batches = -(-(store.active if samples is None else samples) // BATCH)
+    note = f"one for each {BATCH} sources"
+    return stages_of([Stage(program(harmonic), note=note, times=max(1, batches))])

@@ -16,10 +16,10 @@ import numpy as np
 
 from penstock.algorithms.job import Job
 from penstock.algorithms.pagerank import check
+from penstock.algorithms.shared import Shared, stages_of
 from penstock.engine.explain import Stage
 from penstock.engine.monoid import SUM
 from penstock.engine.program import Combine, iterations
-from penstock.engine.vectors import Slots
 from penstock.result import Result
 from penstock.store.reader import Store
 
@@ -72,29 +72,31 @@ def hits(
 ) -> Result:
     """Hubs and authorities."""
     check(0, tol, max_iter)
-    engine, slots, n = job.engine, Slots(job.store), max(job.store.vertices, 1)
-    state = {name: engine.vectors.make(slots.count, kind, name) for name, kind in FIELDS.items()}
-    state["hub"][:] = state["authority"][:] = 1 / n
+    engine, shared = job.engine, Shared(job.engine, [AUTHORITIES, HUBS])
+    slots, state = shared.slots, shared.of(HUBS)
+    for name in ("hub", "authority"):
+        shared.fill(name, 1 / max(job.store.vertices, 1))
     done, change, scale = 0, np.inf, 1.0
     while job.store.active and done < max_iter and change >= tol:
         for program in (AUTHORITIES, HUBS):
             outcome = engine.run(program, params={"scale": scale}, vectors=state, slots=slots, until=iterations(1))
             scale = 1 / outcome.change  # what was emitted last is divided by its sum when it is used next
-        change = distance(state["hub"], scale, state["before"])
-        change += (slots.rest - 1) * abs(state["hub"][-1] * scale - state["before"][-1])
+        change = distance(shared, scale)
         done += 1
-    state["hub"] *= scale
+    for lo, hi in [*shared.pieces(), (slots.active, slots.count)]:
+        state["hub"][lo:hi] *= scale
     columns = {name: state[name] for name in ("hub", "authority")}
     return job.result(slots, columns, iterations=done, residual=float(change), converged=bool(change < tol))
 
 
-def distance(hub: np.ndarray, scale: float, before: np.ndarray, piece: int = 1 << 18) -> float:
-    """The L1 distance of the scaled hubs from those before, piece by piece: no vector is copied."""
-    return sum(
-        float(np.abs(hub[at : at + piece] * scale - before[at : at + piece]).sum()) for at in range(0, len(hub), piece)
-    )
+def distance(shared: Shared, scale: float) -> float:
+    """The L1 distance of the scaled hubs from those before."""
+    hub, before, slots = shared["hub"], shared["before"], shared.slots
+    moved = sum(float(np.abs(hub[lo:hi] * scale - before[lo:hi]).sum()) for lo, hi in shared.pieces())
+    return moved + slots.rest * abs(hub[-1] * scale - before[-1])
 
 
 def stages(store: Store, *, max_iter: int = 100, tol: float = 1e-8) -> list[Stage]:
     """What a run would do: the programs take turns."""
-    return [Stage(program, max_iter, "at most, stops at the tolerance") for program in (AUTHORITIES, HUBS)]
+    note = "at most, stops at the tolerance"
+    return stages_of([Stage(program, max_iter, note) for program in (AUTHORITIES, HUBS)])

@@ -9,9 +9,9 @@ import numpy as np
 
 from penstock.config import Settings
 from penstock.engine.engine import Engine, Outcome
-from penstock.engine.explain import foreseen
+from penstock.engine.explain import Reading, Stage, foreseen
 from penstock.engine.vectors import Slots
-from penstock.errors import UsageError
+from penstock.errors import DoesNotFit, UsageError
 from penstock.graph import Graph
 from penstock.observe.stats import Stats
 from penstock.result import SELF, Result
@@ -24,7 +24,9 @@ class Job:
         self.graph, self.store, self.settings, self.name = graph, graph.store, settings, name
         self.stats = Stats()
         self.stats.note(algorithm=name, options=dict(options))
-        self.engine = Engine(graph.store, settings, self.stats, resident=graph.loaded)
+        if settings.checkpoint is not None and settings.device == "reference":
+            raise UsageError("device reference saves no checkpoints: run it on the cpu, or without one")
+        self.engine = Engine(graph.store, settings, self.stats, resident=graph.loaded, card=graph.card)
 
     def seeds(self, source: Any) -> list[int]:
         """The internal numbers of one id or of several, at least one; each once."""
@@ -35,9 +37,22 @@ class Job:
 
     def numbers(self, source: Any) -> list[int]:
         """The internal numbers of ids; each once."""
-        single = isinstance(source, str | bytes) or not isinstance(source, Collection | np.ndarray)
-        wanted = [source] if single else list(source)
+        wanted = [source] if is_single(source) else list(source)
         return list(dict.fromkeys(self.store.ids.number(vertex) for vertex in wanted))
+
+    def require(self, stages: Sequence[Stage]) -> None:
+        """Refuse at once, before anything is read, a budget that is too small for one of the stages."""
+        count, refused = Slots(self.store).count, []
+        for stage in stages:
+            try:
+                if isinstance(stage.program, Reading):
+                    stage.program.check(self.settings.memory_limit)
+                else:
+                    self.engine.plan(stage.program, count, beside=stage.headroom * count + stage.held)
+            except DoesNotFit as error:
+                refused.append(error)
+        if refused:
+            raise max(refused, key=lambda error: error.needed)
 
     def sample(self, count: int, seed: int) -> np.ndarray:
         """So many different vertices, by internal number."""
@@ -117,6 +132,18 @@ class Job:
 
     def close(self) -> None:
         self.engine.close()
+        if self.engine.checkpoint is not None:
+            self.engine.checkpoint.close()
+
+
+def is_single(source: Any) -> bool:
+    """Whether it is one id, not several."""
+    return isinstance(source, str | bytes) or not isinstance(source, Collection | np.ndarray)
+
+
+def how_many(source: Any) -> int:
+    """How many ids there are."""
+    return 1 if is_single(source) else len(source)
 
 
 def floats(dtype: str) -> str:

@@ -13,10 +13,10 @@ from __future__ import annotations
 import numpy as np
 
 from penstock.algorithms.job import Job
+from penstock.algorithms.shared import Shared, stages_of
 from penstock.engine.explain import Stage
 from penstock.engine.monoid import SUM
 from penstock.engine.program import Combine, iterations
-from penstock.engine.vectors import Slots
 from penstock.result import Result
 from penstock.store.reader import Store
 
@@ -65,33 +65,46 @@ PEEL = Combine(
 
 def kcore(job: Job) -> Result:
     """Core numbers of the vertices."""
-    engine, slots = job.engine, Slots(job.store)
+    engine, shared = job.engine, Shared(job.engine, [DEGREES, PEEL])
+    slots, core = shared.slots, shared["core"]
     # A vertex may not be in a page of its own in one of the directions of `along`, but it has a slot.
-    degree = engine.run(DEGREES, slots=slots, until=iterations(1)).state["degree"]
-    core = engine.vectors.make(slots.count, np.uint32, "core")
-    core[: slots.active] = LEFT
-    degree[slots.active :] = 0
+    engine.run(DEGREES, vectors=shared.of(DEGREES), slots=slots, until=iterations(1))
+    for lo, hi in shared.pieces():
+        core[lo:hi] = LEFT
     cascades = 0
     k = 1
-    while True:
-        there = core == LEFT
-        if not there.any():
-            break
+    while (least := fewest(shared)) is not None:
         # No vertex has fewer than this: all cores between are empty.
-        k = max(k, int(degree[there].min()) + 1)
-        goes = there & (degree < k)
-        core[goes] = k - 1
-        active = np.packbits(goes, bitorder="little")
-        words = np.zeros(-(-len(goes) // 64) * 8, np.uint8)
-        words[: len(active)] = active
-        outcome = engine.run(
-            PEEL, params={"k": k}, slots=slots, vectors={"degree": degree, "core": core}, active=words.view(np.uint64)
-        )
+        k = max(k, least + 1)
+        active = remove(shared, k)
+        outcome = engine.run(PEEL, params={"k": k}, vectors=shared.of(PEEL), active=active, slots=slots)
         cascades += outcome.steps
     largest = k - 1 if slots.active else 0
     return job.result(slots, {"core": core}, types={"core": "int64"}, largest=largest, cascades=cascades)
 
 
+def fewest(shared: Shared) -> int | None:
+    """The least degree of those who are still there."""
+    found: list[int] = []
+    for lo, hi in shared.pieces():
+        there = shared["degree"][lo:hi][shared["core"][lo:hi] == LEFT]
+        if len(there):
+            found.append(int(there.min()))
+    return min(found, default=None)
+
+
+def remove(shared: Shared, k: int) -> np.ndarray:
+    """Take those of fewer than `k` arcs out; the set of them."""
+
+    def goes(lo: int, hi: int) -> np.ndarray:
+        core = shared["core"][lo:hi]
+        few = (core == LEFT) & (shared["degree"][lo:hi] < k)
+        core[few] = k - 1
+        return few
+
+    return shared.matching(goes)
+
+
 def stages(store: Store) -> list[Stage]:
     """What a run would do."""
-    return [Stage(DEGREES, 1), Stage(PEEL, note="in all they go over the arcs about once")]
+    return stages_of([Stage(DEGREES, 1), Stage(PEEL, note="in all they go over the arcs about once")])

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from penstock.algorithms.bfs import FAR, program
-from penstock.algorithms.job import Job
+from penstock.algorithms.job import Job, how_many
 from penstock.engine.engine import Outcome
 from penstock.engine.explain import Stage
 from penstock.engine.plan import number_dtype
@@ -22,15 +22,15 @@ from penstock.result import Result
 from penstock.store.reader import Store
 
 
-def reach(job: Job, source: Any, hops: int) -> tuple[Outcome, np.ndarray]:
-    """A search of so many levels, and the internal numbers of the vertices it reached."""
+def check(hops: int) -> None:
+    """Refuse what makes no sense."""
     if hops < 0:
         raise UsageError(f"hops must not be negative, not {hops}")
-    seeds = job.seeds(source)
-    outcome = job.engine.run(program(number_dtype(job.store)), seeds=seeds, until=iterations(hops))
-    slots, level = outcome.slots, outcome.state["level"]
-    reached = np.flatnonzero(level[: slots.active] != FAR).astype(np.uint64)
-    return outcome, np.concatenate([reached, np.array(slots.alone, np.uint64)])
+
+
+def search(job: Job, source: Any, hops: int) -> Outcome:
+    """A search of so many levels."""
+    return job.engine.run(program(number_dtype(job.store)), seeds=job.seeds(source), until=iterations(hops))
 
 
 def neighborhood(
@@ -40,13 +40,16 @@ def neighborhood(
     hops: Annotated[int, "How many arcs away."] = 1,
 ) -> Result:
     """Who is within so many arcs of the sources."""
-    outcome, reached = reach(job, source, hops)
-    columns = {"level": outcome.state["level"]}
+    check(hops)
+    outcome = search(job, source, hops)
+    slots, level = outcome.slots, outcome.state["level"]
+    reached = np.flatnonzero(level[: slots.active] != FAR).astype(np.uint64)
+    reached = np.concatenate([reached, np.array(slots.alone, np.uint64)])
     return job.result(
-        outcome, columns, nulls={"level": FAR}, types={"level": "int64"}, subset=reached, reached=len(reached)
+        outcome, {"level": level}, nulls={"level": FAR}, types={"level": "int64"}, subset=reached, reached=len(reached)
     )
 
 
-def stages(store: Store, *, hops: int = 1, **options: Any) -> list[Stage]:
+def stages(store: Store, *, source: Any = None, hops: int = 1) -> list[Stage]:
     """What a run would do."""
-    return [Stage(program(number_dtype(store)), note=f"{hops} at most")]
+    return [Stage(program(number_dtype(store)), note=f"{hops} at most", seeds=how_many(source))]

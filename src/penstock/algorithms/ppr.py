@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Annotated, Any
 
 from penstock.algorithms import pagerank
-from penstock.algorithms.job import Job, floats
+from penstock.algorithms.job import Job, floats, how_many
 from penstock.engine.explain import Stage
 from penstock.engine.program import Combine, change_below
 from penstock.result import Result
@@ -66,7 +66,7 @@ def ppr(
     )
 
 
-def stages(store: Store, *, dtype: str = "float64", **options: Any) -> list[Stage]:
+def stages(store: Store, *, source: Any = None, dtype: str = "float64", **options: Any) -> list[Stage]:
     """What a run would do: as PageRank, with who is a source beside."""
-    options.pop("source", None)
-    return [replace(stage, program=program(floats(dtype))) for stage in pagerank.stages(store, **options)]
+    found = pagerank.stages(store, **options)
+    return [replace(stage, program=program(floats(dtype)), seeds=how_many(source)) for stage in found]

@@ -16,22 +16,26 @@ Ref       Kang et al. 2011 (HADI, PEGASUS); Flajolet and Martin 1985
 from __future__ import annotations
 
 import math
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 
 from penstock.algorithms.job import Job
-from penstock.algorithms.shared import Shared
+from penstock.algorithms.shared import Shared, stages_of
+from penstock.engine.explain import Stage
 from penstock.engine.monoid import OR
 from penstock.engine.program import Combine
 from penstock.engine.words import drawn, lowest_zero
 from penstock.errors import UsageError
 from penstock.result import Result
+from penstock.store.reader import Store
 
 CORRECTION = 0.77351
 """Of Flajolet and Martin: 2^(lowest clear bit) is too large by so much."""
 SHARE = 0.9
 LAST = np.uint64(31)
+LIKELY = 8
+"""Steps in which most graphs are done; those of long ways take more."""
 
 
 def start(v, p):
@@ -84,6 +88,8 @@ def radius(
         raise UsageError(f"seed must be from 0 to 2**32 - 1, not {seed}")
     search = program(lanes)
     history = History(job, search)
+    if job.engine.checkpoint is not None:
+        job.engine.checkpoint.accompany(*history.kept())
 
     def until(step: int, change: float) -> bool:
         history.record(step)
@@ -106,6 +112,15 @@ def radius(
     )
 
 
+OTHERS = {"sums": "uint16", "passed": "uint16"}
+"""What is kept of the steps."""
+
+
+def slack(lanes: int) -> int:
+    """By how much the sum over lanes may be below its last value."""
+    return math.floor(lanes * math.log2(1 / SHARE))
+
+
 class History:
     """What the estimates were at each step, as far as it matters.
 
@@ -115,15 +130,14 @@ class History:
     """
 
     def __init__(self, job: Job, search: Combine) -> None:
-        self.lanes, self.slack = search.lanes, math.floor(search.lanes * math.log2(1 / SHARE))
-        self.shared = Shared(
-            job.engine,
-            [search],
-            {"sums": "uint16", "passed": "uint16"},
-            lanes={"passed": self.slack + 1},
-            without=("bits",),
-        )
+        self.lanes, self.slack = search.lanes, slack(search.lanes)
+        self.shared = Shared(job.engine, [search], OTHERS, lanes={"passed": self.slack + 1}, without=("bits",))
         self.pairs: list[float] = []
+
+    def kept(self) -> tuple[dict[str, np.ndarray], dict[str, list[float]]]:
+        """What a checkpoint holds besides the bitstrings: all that was recorded before the step that it is made after,
+        which is recorded when the run goes on."""
+        return {name: self.shared[name] for name in OTHERS}, {"pairs": self.pairs}
 
     def record(self, step: int) -> None:
         """Take the estimates after a step in."""
@@ -166,3 +180,10 @@ def effective_diameter(pairs: list[float]) -> float:
     if after == 0:
         return 0.0
     return after - 1 + (goal - pairs[after - 1]) / (pairs[after] - pairs[after - 1])
+
+
+def stages(store: Store, *, lanes: int = 32, max_iter: int = 256, **options: Any) -> list[Stage]:
+    """What a run would do."""
+    note = f"assumed; as many as it takes until nothing changes, {max_iter} at most"
+    stage = Stage(program(lanes), note=note, times=max(1, min(max_iter, LIKELY)))
+    return stages_of([stage], OTHERS, lanes={"passed": slack(lanes) + 1}, without=("bits",))

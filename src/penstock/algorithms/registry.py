@@ -32,6 +32,15 @@ ALGORITHMS: dict[str, str] = {
     "cross_edges": "the edges that join a set of vertices with another one",
 }
 """What each algorithm finds, in a line."""
+UNSAVED: dict[str, str] = {
+    "degree": "reads the degrees once",
+    "wcc": "goes over the arcs once",
+    "triangles": "counts in one go",
+    "lcc": "counts in one go",
+    "induced": "reads its edges once",
+    "cross_edges": "reads its edges once",
+}
+"""Those that have no supersteps to be taken up at, and why."""
 
 
 def nearest(name: str) -> str:
@@ -86,6 +95,8 @@ def run(name: str, graph: Any, settings: Settings, options: dict[str, Any]) -> A
 
     function = find(name)
     check(name, options)
+    if settings.checkpoint is not None and name in UNSAVED:
+        raise UsageError(f"{name} {UNSAVED[name]}, and has no checkpoints to go on from: run it without one")
     job = Job(graph, settings, name, options)
     try:
         return function(job, **options)

@@ -10,18 +10,23 @@ Ref       Fleischer et al. 2000 (forward-backward); Orzan 2004 (colouring); Slot
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from penstock.algorithms.job import Job
-from penstock.algorithms.shared import Shared
+from penstock.algorithms.shared import Shared, stages_of
+from penstock.algorithms.wcc import stages as wcc_stages
 from penstock.algorithms.wcc import wcc
+from penstock.engine.explain import Stage
 from penstock.engine.monoid import FIRST, MAX, MIN, SUM
 from penstock.engine.plan import number_dtype
 from penstock.engine.program import NUMBER, Along, Combine
 from penstock.engine.representatives import Representatives
+from penstock.errors import UsageError
 from penstock.result import Result
+from penstock.store.reader import Store
 
 
 def untouched(v, p):
@@ -116,9 +121,17 @@ class Programs:
         return [*self.trims.values(), self.forward, self.backward, self.colour, self.join]
 
 
+def programs_of(store: Store) -> Programs:
+    """The steps, as narrow as the store's numbers are."""
+    degree = np.promote_types(store.vertex_column("in_degree").dtype, store.vertex_column("out_degree").dtype)
+    return Programs(number_dtype(store), degree)
+
+
 def scc(job: Job) -> Result:
     """The smallest vertex that each one reaches and is reached from."""
     if not job.store.directed:
+        if job.settings.checkpoint is not None:
+            raise UsageError("scc of an undirected graph is wcc, which has no checkpoints: run it without one")
         return wcc(job)
     names = Representatives(job.engine)
     search = Search(job)
@@ -137,8 +150,7 @@ class Search:
 
     def __init__(self, job: Job) -> None:
         self.engine, store = job.engine, job.store
-        degree = np.promote_types(store.vertex_column("in_degree").dtype, store.vertex_column("out_degree").dtype)
-        self.programs = Programs(number_dtype(store), degree)
+        self.programs = programs_of(store)
         self.shared = Shared(job.engine, self.programs.all())
         self.slots, self.component = self.shared.slots, self.shared["component"]
         self.shared.fill("component", self.programs.none)
@@ -216,3 +228,14 @@ class Search:
         roots = self.left & self.shared.matching(lambda lo, hi: colour[lo:hi] == np.arange(lo, hi, dtype=colour.dtype))
         self.become_own(roots)
         self.engine.run(self.programs.join, vectors=vectors, active=roots, slots=self.slots)
+
+
+def stages(store: Store) -> list[Stage]:
+    """What a run would do: how many rounds of trimming and colouring are left after the giant component, the run
+    shows."""
+    if not store.directed:
+        return wcc_stages(store)
+    notes = {"trim": "in all they go over the arcs about once", "forward": "one traversal", "backward": "one traversal"}
+    rounds = "again in each round, of what is left"
+    found = [Stage(program, note=notes.get(program.name, rounds)) for program in programs_of(store).all()]
+    return [replace(stage, held=Representatives.needed(store)) for stage in stages_of(found)]

@@ -3,17 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from penstock.engine.engine import Engine
+from penstock.engine.explain import Stage
 from penstock.engine.program import Combine
 from penstock.engine.vectors import Slots
 from penstock.errors import DoesNotFit
 
 PIECE = 1 << 18
 """Slots looked at together between programs; a multiple of 64."""
+
+
+def width_of(
+    programs: Iterable[Combine], others: Mapping[str, Any], lanes: Mapping[str, int], without: Collection[str]
+) -> tuple[dict[str, np.dtype], dict[str, int]]:
+    """The types of all vectors of some programs and of others, and how many lanes they have."""
+    kinds, wide = {name: np.dtype(kind) for name, kind in others.items()}, dict(lanes)
+    for program in programs:
+        kinds |= program.fields()
+        wide |= dict.fromkeys(program.fields(), program.lanes)
+    return {name: kind for name, kind in kinds.items() if name not in without}, wide
+
+
+def besides(program: Combine, kinds: Mapping[str, np.dtype], wide: Mapping[str, int]) -> int:
+    """Bytes per slot of the vectors that are not the program's; and a byte: for four sets, and as large vectors are
+    rounded up to whole pages."""
+    return 1 + sum(kind.itemsize * wide.get(name, 1) for name, kind in kinds.items() if name not in program.state)
+
+
+def stages_of(
+    stages: Iterable[Stage],
+    others: Mapping[str, Any] | None = None,
+    *,
+    lanes: Mapping[str, int] | None = None,
+    without: Collection[str] = (),
+) -> list[Stage]:
+    """The stages of programs that share their vectors, as `Shared` makes them: each beside those of the others."""
+    chosen = list(stages)
+    programs = [stage.program for stage in chosen if isinstance(stage.program, Combine)]
+    kinds, wide = width_of(programs, others or {}, lanes or {}, without)
+    return [
+        replace(stage, headroom=besides(program, kinds, wide)) for stage, program in zip(chosen, programs, strict=True)
+    ]
 
 
 class Shared:
@@ -33,31 +68,24 @@ class Shared:
     ) -> None:
         """`lanes`: of the other vectors. `without`: fields that the engine makes for a run."""
         self.engine, self.slots = engine, Slots(engine.store)
-        programs, wide = list(programs), dict(lanes or {})
-        kinds = {name: np.dtype(kind) for name, kind in (others or {}).items()}
-        for program in programs:
-            kinds |= program.fields()
-            wide |= dict.fromkeys(program.fields(), program.lanes)
-        kinds = {name: kind for name, kind in kinds.items() if name not in without}
-        width = {name: kind.itemsize * wide.get(name, 1) for name, kind in kinds.items()}
-        self.split = self._must_split(programs, width)
+        programs = list(programs)
+        kinds, wide = width_of(programs, others or {}, lanes or {}, without)
+        self.split = self._must_split(programs, kinds, wide)
         self._sets = engine.ledger.reserve(self.slots.count // 2, "sets of vertices")
         self._vectors = {
             name: engine.vectors.make(self.slots.count, kind, name, lanes=wide.get(name, 1), spilled=self.split)
             for name, kind in kinds.items()
         }
 
-    def _must_split(self, programs: list[Combine], width: Mapping[str, int]) -> bool:
+    def _must_split(self, programs: list[Combine], kinds: Mapping[str, np.dtype], wide: Mapping[str, int]) -> bool:
         """Plan all programs beside the vectors that are not theirs, so that what cannot fit is said at once."""
-        engine, before, split, refused = self.engine, self.engine.headroom, False, []
+        split, refused, count = False, [], self.slots.count
         for program in programs:
-            # And a byte: for four sets, and as large vectors are rounded up to whole pages.
-            engine.headroom = before + 1 + sum(width[name] for name in width if name not in program.state)
             try:
-                split |= engine.plan(program, self.slots.count).ranges > 1
+                plan = self.engine.plan(program, count, beside=besides(program, kinds, wide) * count)
+                split |= plan.ranges > 1
             except DoesNotFit as error:
                 refused.append(error)
-        engine.headroom = before
         if refused:
             raise max(refused, key=lambda error: error.needed)
         return split
@@ -103,4 +131,4 @@ class Shared:
         return words
 
 
-__all__ = ["PIECE", "Shared"]
+__all__ = ["PIECE", "Shared", "stages_of"]

@@ -12,11 +12,13 @@ Ref       Meyer and Sanders 2003; Beamer et al. 2015; Zhang et al. 2020
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from penstock.algorithms.job import Job, floats
+from penstock.algorithms.job import Job, floats, how_many
 from penstock.algorithms.tight import (
     FAR,
     FAR32,
@@ -27,13 +29,16 @@ from penstock.algorithms.tight import (
     farthest,
     find_parents,
     longer_real,
+    parent_programs,
 )  # fmt: skip
 from penstock.engine.engine import Outcome
+from penstock.engine.explain import Stage
 from penstock.engine.monoid import MIN
+from penstock.engine.plan import number_dtype
 from penstock.engine.program import Bucketed, Combine
 from penstock.errors import InputError, UsageError
 from penstock.result import Result
-from penstock.store.columns import from_extreme
+from penstock.store.reader import Store
 
 
 def init32(v, p):
@@ -94,9 +99,9 @@ class Weights(NamedTuple):
     """The mean over the pages of their largest weight."""
 
 
-def weights(job: Job, column: str) -> Weights:
-    """Look at a column's index; refuse what cannot be a length."""
-    store = job.store
+def weights(store: Store, column: str) -> Weights:
+    """Look at a column's index; refuse what cannot be a length. It leaves NaN out: where one is reached, the run shows
+    it, wherever pages begin and end."""
     direction = store.direction("out")
     if column not in direction.columns:
         have = ", ".join(direction.columns)
@@ -111,15 +116,34 @@ def weights(job: Job, column: str) -> Weights:
     records = direction.column_records[column]
     if not len(records):
         return Weights(kind.kind == "f", 0, 1.0)
-    low = [from_extreme(int(bits), kind) for bits in records["minimum"]]
-    high = [from_extreme(int(bits), kind) for bits in records["maximum"]]
-    if np.isnan(low).any():
-        raise InputError(f"edge column {column!r} of {store.path} holds NaN, which is no length")
-    if (least := min(low)) < 0:
+    wide = {"f": "<f8", "u": "<u8", "i": "<i8"}[kind.kind]
+    low, high = (np.ascontiguousarray(records[name]).view(wide) for name in ("minimum", "maximum"))
+    if kind.kind == "f":  # pages of nothing but NaN
+        low, high = low[~np.isnan(low)], high[~np.isnan(high)]
+    if not len(low):
+        return Weights(True, 0, 1.0)
+    if (least := low.min()) < 0:
         raise InputError(
             f"edge column {column!r} of {store.path} holds {least}: shortest paths take no negative weights"
         )
-    return Weights(kind.kind == "f", max(high), float(np.mean(np.minimum(high, 1e300))))
+    return Weights(kind.kind == "f", high.max(), float(np.mean(np.minimum(high, 1e300))))
+
+
+def kinds(store: Store, known: Weights, dtype: str) -> Iterator[tuple[str, bool]]:
+    """The types that the distances may need, the narrowest first, and whether it is certain that they fit."""
+    if known.real:
+        yield dtype, True
+        return
+    largest = int(known.largest)
+    for kind in ("uint32", "int64"):
+        most = int(FAR[kind])
+        # A way that is shorter than another passes no vertex twice.
+        certain = largest * max(1, store.active) < most
+        if largest >= most or (kind == "uint32" and not certain and largest > most >> 8):
+            continue
+        yield kind, certain
+        if certain:
+            return
 
 
 def width(job: Job, typical: float) -> float:
@@ -130,22 +154,15 @@ def width(job: Job, typical: float) -> float:
 
 def distances(job: Job, seeds: list[int], column: str, delta: float | None, dtype: str) -> tuple[str, Outcome]:
     """The distances, in the narrowest type that holds them; which that is."""
-    known = weights(job, column)
+    known = weights(job.store, column)
     params = {"delta": width(job, known.typical) if delta is None else delta}
-    if known.real:
-        outcome = job.engine.run(program(dtype, column), seeds=seeds, params=params)
-        if farthest(job, outcome.state["distance"], dtype)[0] < 0:
-            raise InputError(f"edge column {column!r} of {job.store.path} holds NaN, which is no length")
-        return dtype, outcome
-    largest = int(known.largest)
-    for kind in ("uint32", "int64"):
-        most = int(FAR[kind])
-        # A way that is shorter than another passes no vertex twice.
-        certain = largest * max(1, job.store.active) < most
-        if largest >= most or (kind == "uint32" and not certain and largest > most >> 8):
-            continue
+    for kind, certain in kinds(job.store, known, dtype):
         outcome = job.engine.run(program(kind, column, bounded=not certain), seeds=seeds, params=params)
-        if certain or int(farthest(job, outcome.state["distance"], kind)[1]) < most - largest:
+        if known.real:
+            if farthest(job, outcome.state["distance"], kind)[0] < 0:
+                raise InputError(f"edge column {column!r} of {job.store.path} holds NaN, which is no length")
+            return kind, outcome
+        if certain or int(farthest(job, outcome.state["distance"], kind)[1]) < int(FAR[kind]) - int(known.largest):
             return kind, outcome
         del outcome
     raise InputError(f"distances by edge column {column!r} of {job.store.path} exceed 63 bits: store it as double")
@@ -163,14 +180,37 @@ def sssp(
     """Shortest distances from the sources along weighted edges."""
     if delta is not None and not 0 < delta < np.inf:
         raise UsageError(f"delta must be more than 0, not {delta}")
-    if parents:
-        check_parents(job, weight)
-    kind, outcome = distances(job, job.seeds(source), weight, delta, floats(dtype))
-    columns, nulls = {"distance": outcome.state["distance"]}, {"distance": FAR[kind]}
+    job.require(stages(job.store, source=source, weight=weight, parents=parents, dtype=dtype))
+    kind, outcome = distances(job, job.seeds(source), weight, delta, dtype)
+    columns, nulls = {}, {"distance": FAR[kind]}
     if parents:
         columns["parent"], nulls["parent"] = find_parents(job, outcome, kind, weight)
+    columns = {"distance": outcome.state["distance"], **columns}
     real = kind.startswith("float")
     return job.result(
         outcome, columns, nulls=nulls, references=("parent",) if parents else (),
         types={"distance": "float64" if real else "int64"}, iterations=outcome.steps,
     )  # fmt: skip
+
+
+def stages(
+    store: Store,
+    *,
+    source: Any = None,
+    weight: str = "weight",
+    parents: bool = False,
+    dtype: str = "float64",
+    **options: Any,
+) -> list[Stage]:
+    """What a run would do; where distances may not fit the narrowest type, also with the next one."""
+    dtype = floats(dtype)
+    if parents:
+        check_parents(store, weight)
+    found: list[Stage] = []
+    for kind, certain in kinds(store, weights(store, weight), dtype):
+        again = "again, if distances need more bits; " if found else ""
+        search = program(kind, weight, bounded=not certain)
+        found.append(Stage(search, note=f"{again}delta-stepping: in all they go over the arcs a few times"))
+        after = parent_programs(kind, weight, number_dtype(store)) if parents else []
+        found += [Stage(each, None if each.frontier else 1, "by arcs of shortest paths") for each in after]
+    return [replace(stage, seeds=how_many(source)) for stage in found]

@@ -10,10 +10,13 @@ import pyarrow as pa
 
 from penstock.algorithms.job import Job
 from penstock.edges import Edges
+from penstock.engine.explain import Reading, Stage
 from penstock.engine.kernels.bits import has, pages_of, words_for
+from penstock.engine.plan import SLACK
 from penstock.memory.device import kernel
 from penstock.store.arrow import plain_array, typed_array
 from penstock.store.encodings import decode
+from penstock.store.reader import Store
 
 SIZE = 1 << 16
 """Arcs looked at for a batch, at least."""
@@ -46,8 +49,9 @@ def _select(first, offsets, neighbours, these, those, keys, mutual, reverse, nea
 def bitmap(store_vertices: int, numbers: np.ndarray) -> np.ndarray:
     """A set of vertices by internal number."""
     found = np.zeros(words_for(store_vertices), np.uint64)
-    unique = np.unique(numbers.astype(np.uint64))
-    np.bitwise_or.at(found, unique >> np.uint64(6), np.uint64(1) << (unique & np.uint64(63)))
+    for at in range(0, len(numbers), SIZE):
+        piece = numbers[at : at + SIZE].astype(np.uint64)
+        np.bitwise_or.at(found, piece >> np.uint64(6), np.uint64(1) << (piece & np.uint64(63)))
     return found
 
 
@@ -55,16 +59,45 @@ def complement(words: np.ndarray) -> np.ndarray:
     return ~words
 
 
+def directions_of(store: Store, both_ways: bool) -> list[str]:
+    """The directions whose pages are read, one after the other."""
+    if not both_ways or not store.directed:
+        return ["out"]
+    return ["out", "in"] if store.has_direction("in") else ["out", "out"]
+
+
+def edge_stage(store: Store, name: str, *, both_ways: bool, note: str = "") -> Stage:
+    """What finding the edges between two sets would do: it holds the sets, all ids, and a batch at a time."""
+    names = directions_of(store, both_ways)
+    read = store.ids.nbytes
+    for direction in map(store.direction, names):
+        read += len(direction) * store.page_size
+        read += sum(int(records["bytes"].sum()) for records in direction.column_records.values())
+    held = SLACK + 2 * 8 * words_for(store.vertices) + store.ids.nbytes
+    if not store.directed:
+        held += len(store.ids.order) * store.ids.order.dtype.itemsize
+    batch = max((_batch_bytes(store, direction) for direction in names), default=0)
+    pages = "the pages of the vertices of a set"
+    return Stage(Reading(name, pages, held + batch, read), len(names), note)
+
+
+def _batch_bytes(store: Store, name: str) -> int:
+    """The arcs of a batch: both ends and where they lie, both ends again in order, their ids, their columns twice."""
+    direction, ids = store.direction(name), store.ids
+    arcs = min(direction.arcs, SIZE + int(direction.records["arcs"].max(initial=0)))
+    columns = sum(direction.column_dtype(column).itemsize for column in direction.columns)
+    mean = -(-ids.nbytes // max(1, ids.count))
+    index = direction.records.nbytes + 8 * len(direction)
+    return arcs * (5 * 8 + 2 * mean + 2 * columns) + index + direction.scratch_bytes + store.page_size
+
+
 def edges_between(job: Job, these: np.ndarray, those: np.ndarray, *, both_ways: bool, **notes: Any) -> Edges:
     """The edges from the one set to the other, or with `both_ways` between them; undirected ones have no way."""
     graph, store = job.graph, job.store
     schema = graph.edge_schema()
     passes = [("out", these, those, False)]
-    if both_ways and store.directed:
-        if store.has_direction("in"):
-            passes.append(("in", these, those, True))
-        else:
-            passes.append(("out", those, these, True))
+    second = directions_of(store, both_ways)[1:]
+    passes += [(name, these, those, True) if name == "in" else (name, those, these, True) for name in second]
     stats = job.figures(**notes)
 
     def make() -> Iterator[pa.RecordBatch]:

@@ -16,7 +16,9 @@ from penstock.engine.engine import Outcome
 from penstock.engine.monoid import ARGMIN, MIN, Monoid, pair, pair_number, pair_value
 from penstock.engine.plan import number_dtype, sides_of
 from penstock.engine.program import Combine
+from penstock.engine.vectors import Slots
 from penstock.errors import UsageError
+from penstock.store.reader import Store
 
 FAR32, FAR64 = np.uint32(0xFFFFFFFF), np.int64(0x7FFFFFFFFFFFFFFF)
 """The distance of a vertex that was not reached, in integers."""
@@ -164,18 +166,44 @@ def parents_wide(kind: str, weight: str, number: np.dtype) -> Combine:
     )
 
 
+def parent_programs(kind: str, column: str, number: np.dtype) -> list[Combine]:
+    """What finds the parents, one after the other."""
+    if kind == "uint32" and number == np.uint32:
+        return [parents_narrow(column)]
+    return [hops_wide(kind, column, number), parents_wide(kind, column, number)]
+
+
+def make_room(job: Job, program: Combine, vectors: dict[str, np.ndarray], slots: Slots) -> None:
+    """Vectors that are in memory go to files where the program that comes next must split its state."""
+    given = sum(array.nbytes for array in vectors.values())
+    if job.engine.plan(program, slots.count, given=given).ranges == 1:
+        return
+    for name, array in vectors.items():
+        if isinstance(array.base, np.memmap):
+            continue
+        moved = job.engine.vectors.make(len(array), array.dtype, name, spilled=True)
+        for at in range(0, len(array), PIECE):
+            moved[at : at + PIECE] = array[at : at + PIECE]
+            job.engine.vectors.drop()
+        vectors[name] = moved
+
+
 def find_parents(job: Job, found: Outcome, kind: str, column: str) -> tuple[np.ndarray, Any]:
     """The parents, and what stands for none."""
     engine, number, vectors = job.engine, number_dtype(job.store), found.state
     none = np.iinfo(number).max
-    if kind == "uint32" and number == np.uint32:
-        outcome = engine.run(parents_narrow(column), vectors=vectors, slots=found.slots)
-    else:
-        outcome = engine.run(hops_wide(kind, column, number), vectors=vectors, slots=found.slots)
+    first, *more = parent_programs(kind, column, number)
+    make_room(job, first, vectors, found.slots)
+    outcome = engine.run(first, vectors=vectors, slots=found.slots)
+    for program in more:
         longest = farthest(job, vectors["distance"], kind)[1] if kind == "int64" else 0
         if max((outcome.steps + 1) * job.store.vertices, int(longest)) >= 1 << 53:
             raise UsageError(f"{job.name} has no parents for distances beyond 2**53: store {column} as double")
-        outcome = engine.run(parents_wide(kind, column, number), vectors=outcome.state, slots=found.slots)
+        vectors.clear()
+        make_room(job, program, outcome.state, found.slots)
+        vectors |= outcome.state
+        outcome = engine.run(program, vectors=vectors, slots=found.slots)
+    vectors |= outcome.state
     parent, hops = outcome.state["parent"], outcome.state["hops"]
     for at in range(0, len(hops), PIECE):
         parent[at : at + PIECE][hops[at : at + PIECE] == UNSEEN] = none
@@ -183,10 +211,10 @@ def find_parents(job: Job, found: Outcome, kind: str, column: str) -> tuple[np.n
     return parent, none
 
 
-def check_parents(job: Job, column: str) -> None:
+def check_parents(store: Store, column: str) -> None:
     """Refuse at once what `find_parents` could not do."""
-    real = job.store.direction("out").columns.get(column) in ("float", "double")
-    if real and not sides_of(job.store, "out").pull:
+    real = store.direction("out").columns.get(column) in ("float", "double")
+    if real and not sides_of(store, "out").pull:
         raise UsageError(
-            f"{job.store.path} stores no incoming arcs, which parents on ways of real length need: build it with them"
+            f"{store.path} stores no incoming arcs, which parents on ways of real length need: build it with them"
         )

@@ -102,5 +102,5 @@ def wcc(job: Job) -> Result:
 
 
 def stages(store: Store) -> list[Stage]:
-    """What a run would do; the names of components take a bit for each vertex, and some room."""
-    return [Stage(program(number_dtype(store)), 1, headroom=2)]
+    """What a run would do; the names of components take a bit for each vertex."""
+    return [Stage(program(number_dtype(store)), 1, held=Representatives.needed(store))]

@@ -1,9 +1,14 @@
 """What functions of a sweep may do to state that other threads change at the same time. In kernels these are single
-instructions of the machine; in plain Python, where one thread runs, they are what they say."""
+instructions of the machine (`penstock.engine.gpu.atomics` has those of a GPU); in plain Python one thread at a time
+does what they say: a simulated GPU has a thread of Python for each of its own."""
 
 from __future__ import annotations
 
+import threading
+
 from penstock.memory import device
+
+_ALONE = threading.Lock()
 
 
 def _load(array, i):
@@ -42,34 +47,38 @@ def load(array, i):
 @device.compiled_as(_add)
 def atomic_add(array, i, value):
     """Add to `array[i]`; returns what was there."""
-    old = array[i]
-    array[i] = old + value
+    with _ALONE:
+        old = array[i]
+        array[i] = old + value
     return old
 
 
 @device.compiled_as(_min)
 def atomic_min(array, i, value):
-    """Lower `array[i]` to the value, if it is less; returns what was there. Integers."""
-    old = array[i]
-    array[i] = min(old, value)
+    """Lower `array[i]` to the value, if it is less; returns what was there."""
+    with _ALONE:
+        old = array[i]
+        array[i] = min(old, value)
     return old
 
 
 @device.compiled_as(_max)
 def atomic_max(array, i, value):
-    """Raise `array[i]` to the value, if it is more; returns what was there. Integers."""
-    old = array[i]
-    array[i] = max(old, value)
+    """Raise `array[i]` to the value, if it is more; returns what was there."""
+    with _ALONE:
+        old = array[i]
+        array[i] = max(old, value)
     return old
 
 
 @device.compiled_as(_swap)
 def compare_and_swap(array, i, old, new):
     """Make `array[i]` new if it is still old; whether it was."""
-    if array[i] != old:
-        return False
-    array[i] = new
-    return True
+    with _ALONE:
+        if array[i] != old:
+            return False
+        array[i] = new
+        return True
 
 
 __all__ = ["atomic_add", "atomic_max", "atomic_min", "compare_and_swap", "load"]

@@ -2,7 +2,7 @@
 
 FOLDER/current.json names the step folder that counts; it is replaced last. Each vector lies in a file of its own with
 its checksums in the JSON. A run of several programs is taken up at the program that was interrupted: those before it
-run again, and give the same.
+run again, and give the same. A run holds the folder's lock to its end, so that no other one writes there.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import math
 import os
 import shutil
 import time
+import weakref
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -21,13 +22,16 @@ import numpy as np
 
 from penstock.engine.compile import fingerprint
 from penstock.engine.program import Program
-from penstock.errors import InputError, StoreError, UsageError
+from penstock.errors import InputError, StoreError, TargetLocked, UsageError
 from penstock.store.checksum import checksum
+from penstock.store.lock import Lock
 from penstock.store.whole import explained
 
 CURRENT = "current.json"
 STEP = "step-"
 """How the names of step folders begin; what else lies in the folder is not ours."""
+BESIDE = "beside-"
+"""How the names of vectors begin that are not the program's."""
 _PIECE = 8 << 20
 _KEYS = {
     "store": str, "algorithm": str, "program": str, "first": str, "key": str, "run": int, "folder": str,
@@ -45,14 +49,44 @@ class Checkpoint:
         self.resumed: int | None = None
         """The superstep at which an earlier run was taken up."""
         self._runs, self._first, self._key = 0, "", ""
-        self._found = self._read()
+        self._beside: dict[str, np.ndarray] = {}
+        self._lists: dict[str, list[Any]] = {}
+        self._lock()
+        try:
+            self._found = self._read()
+        except BaseException:
+            self.close()
+            raise
         self._last = time.monotonic()
 
-    def _read(self) -> dict[str, Any] | None:
-        """What an earlier run left; a folder that cannot be used is refused now, not when the first hour is saved."""
+    def _lock(self) -> None:
+        """Have the folder for this run alone; one that cannot be used is refused now, not when the first hour is
+        saved."""
         there = next(path for path in (self.folder.absolute(), *self.folder.absolute().parents) if path.exists())
         if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
             raise StoreError(f"checkpoints cannot be written to {self.folder}: choose a folder that can be written")
+        while True:
+            try:
+                self.folder.mkdir(parents=True, exist_ok=True)
+                lock = Lock(self.folder / "checkpoint")
+            except FileNotFoundError:  # another run has just finished, and removed the folder
+                continue
+            except TargetLocked:
+                raise TargetLocked(
+                    f"the checkpoint in {self.folder} is that of a run that goes on: wait for it or give another folder"
+                ) from None
+            except StoreError:
+                raise StoreError(
+                    f"{self.folder} is on a file system that cannot lock files: choose a folder on another one"
+                ) from None
+            except OSError as error:
+                raise StoreError(f"checkpoints cannot be written to {self.folder}: {error.strerror}") from None
+            break
+        # A run that is dropped without being closed lets the folder go as well.
+        self._release = weakref.finalize(self, lock.release)
+
+    def _read(self) -> dict[str, Any] | None:
+        """What an earlier run left."""
         try:
             found = json.loads((self.folder / CURRENT).read_text())
         except FileNotFoundError:
@@ -74,6 +108,12 @@ class Checkpoint:
             f"the checkpoint in {self.folder} belongs to a run of {found['algorithm'] or found['program']} with other "
             "options: give another folder or remove it"
         )
+
+    def accompany(self, vectors: Mapping[str, np.ndarray], lists: Mapping[str, list[Any]]) -> None:
+        """What an algorithm gathers itself while its programs run: it is saved and given back, in place, with their
+        state."""
+        self._beside = {BESIDE + name: array for name, array in vectors.items()}
+        self._lists = dict(lists)
 
     def begin(self, program: Program, params: Mapping[str, Any], seeds: list[int]) -> dict[str, Any] | None:
         """Called as each program starts: what an earlier run saved of it, or None."""
@@ -97,11 +137,13 @@ class Checkpoint:
         self, found: Mapping[str, Any], vectors: Mapping[str, np.ndarray], drop: Callable[[], None] | None = None
     ) -> Mapping[str, Any]:
         """Fill the vectors; returns the saved scalars. `drop` lets pages of spilled vectors go."""
-        for name, array in vectors.items():
+        for name, array in {**vectors, **self._beside}.items():
             entry = found["vectors"].get(name)
             if not entry or (entry.get("bytes"), entry.get("dtype")) != (array.nbytes, str(array.dtype)):
                 raise StoreError(f"{self.folder} holds no {name} of this run: remove it to start anew")
             _fill(self.folder / found["folder"] / name, array, entry.get("sums"), drop)
+        for name, values in self._lists.items():
+            values[:] = found.get("lists", {}).get(name, [])
         scalars: Mapping[str, Any] = found["scalars"]
         return scalars
 
@@ -123,11 +165,13 @@ class Checkpoint:
             self.folder.mkdir(parents=True, exist_ok=True)
             shutil.rmtree(target, ignore_errors=True)
             target.mkdir()
-            entries = {key: _write(target / key, array, drop) for key, array in vectors.items()}
+            everything = {**vectors, **self._beside}
+            entries = {key: _write(target / key, array, drop) for key, array in everything.items()}
             _sync(target)
             found = {
                 "store": self.uuid, "algorithm": self.algorithm, "program": self._program, "first": self._first,
                 "key": self._key, "run": self._runs, "folder": name, "scalars": dict(scalars), "vectors": entries,
+                "lists": self._lists,
             }  # fmt: skip
             partial = self.folder / f"{CURRENT}.partial"
             partial.write_text(json.dumps(found))
@@ -143,7 +187,12 @@ class Checkpoint:
         (self.folder / CURRENT).unlink(missing_ok=True)
         (self.folder / f"{CURRENT}.partial").unlink(missing_ok=True)
         self._clear()
-        with contextlib.suppress(OSError):  # something else is in it
+        self.close()
+
+    def close(self) -> None:
+        """Let other runs have the folder."""
+        self._release()
+        with contextlib.suppress(OSError):  # there is something to resume, or something else is in it
             self.folder.rmdir()
 
     def _clear(self, but: str = "") -> None:

@@ -9,13 +9,13 @@ import inspect
 import re
 import types
 from collections import namedtuple
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from penstock.engine.program import GIVEN, Program
+from penstock.engine.program import GIVEN, Combine, Program
 from penstock.errors import ProgramError
 from penstock.memory.device import CompileError, inlined, is_replaced, template_kernel
 from penstock.version import VERSION
@@ -57,8 +57,8 @@ def fingerprint(*things: Any) -> str:
             for item in thing:
                 add(item)
             digest.update(b")")
-        elif isinstance(thing, dict):
-            add([(name, thing[name]) for name in sorted(thing)])
+        elif isinstance(thing, Mapping):
+            add(list(thing.items()))  # in its own order, which is that of the fields
         elif hasattr(thing, "__dataclass_fields__") and not isinstance(thing, type):
             add([getattr(thing, name) for name in sorted(thing.__dataclass_fields__)])
         elif isinstance(thing, np.ndarray):
@@ -121,12 +121,17 @@ def state_class(program: Program) -> Any:
 
 def edge_class(program: Program) -> Any:
     """The named tuple a function sees as `e`."""
-    return _tuple_class("Edge", program.columns)
+    return _tuple_class("Edge", [*program.columns, *edge_fields(program)])
+
+
+def edge_fields(program: Program) -> dict[str, np.dtype]:
+    """The fields of an arc that a program keeps: only the combine form does."""
+    return program.edge_fields() if isinstance(program, Combine) else {}
 
 
 def adapters(program: Program, *, flagged: bool) -> SimpleNamespace:
-    """`load`, `store`, `unpack`, `arc_values`, `whole`, `awake` for this program. `flagged`: its functions return a
-    flag after the fields."""
+    """`load`, `store`, `unpack`, `arc_values`, `store_arc`, `whole`, `awake` for this program. `flagged`: its functions
+    return a flag after the fields. The arrays of an arc's fields come after those of its columns."""
     lanes = getattr(program, "lanes", 1) > 1
     at = "i, j" if lanes else "i"
     fields, stored = list(program.state), program.stored_reads()
@@ -139,8 +144,11 @@ def adapters(program: Program, *, flagged: bool) -> SimpleNamespace:
     names = [*program.params, *GIVEN]
     passed = [f"t[{k}]" + (" + later" if name == "step" else "") for k, name in enumerate(names)]
     unpack = f"def unpack(t, later=0):\n    return Params({', '.join(passed)})\n"
-    columns = [f"c[{k}][a]" for k in range(len(program.columns))]
+    own, kept = len(program.columns), len(edge_fields(program))
+    columns = [f"c[{k}][a]" for k in range(own + kept)]
     values_of = f"def arc_values(c, a):\n    return {f'Edge({chr(44).join(columns)})' if columns else '()'}\n"
+    lines = [f"    c[{own + k}][a] = new[{k + 1}]\n" for k in range(kept)]
+    store_arc = "def store_arc(c, a, new):\n" + "".join(lines) + f"    return new{'[0]' if kept else ''}\n"
     arrays = ", ".join(f"s[{k}]" for k in range(len(fields)))
     whole = f"def whole(s):\n    return State({arrays})\n"
     awake = f"def awake(new):\n    return {f'new[{len(fields)}]' if flagged else 'True'}\n"
@@ -149,6 +157,7 @@ def adapters(program: Program, *, flagged: bool) -> SimpleNamespace:
         store=inlined(_made("store", store)),
         unpack=inlined(_made("unpack", unpack, Params=params_class(program))),
         arc_values=inlined(_made("arc_values", values_of, Edge=edge_class(program))),
+        store_arc=inlined(_made("store_arc", store_arc)),
         whole=inlined(_made("whole", whole, State=state_class(program))),
         awake=inlined(_made("awake", awake)),
     )

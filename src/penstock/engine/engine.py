@@ -8,12 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from penstock.config import Settings
 from penstock.engine.checkpoint import Checkpoint
+from penstock.engine.place import place
 from penstock.engine.plan import Plan, make_plan, stream_bytes
 from penstock.engine.program import Program
 from penstock.engine.vectors import Slots, Vectors
@@ -24,6 +25,9 @@ from penstock.memory.team import Team
 from penstock.memory.topology import Resident, Streamed
 from penstock.observe.stats import Stats
 from penstock.store.reader import Store
+
+if TYPE_CHECKING:
+    from penstock.memory.card import Card
 
 Until = Callable[[int, float], bool]
 """`until(supersteps done, change of the last)`: whether to stop."""
@@ -39,6 +43,8 @@ class Outcome:
     change: float
     front: np.ndarray | None = None
     """The bitmap of the vertices that are active still."""
+    edge_state: dict[str, dict[str, np.ndarray]] = field(default_factory=dict)
+    """What arcs kept: by direction and field, in the order of the direction's arcs."""
     totals: dict[str, Any] = field(default_factory=dict)
 
 
@@ -52,14 +58,13 @@ class Engine:
         stats: Stats | None = None,
         *,
         resident: Mapping[str, Resident] | None = None,
+        card: Card | None = None,
     ) -> None:
         self.store, self.settings, self.stats = store, settings, stats or Stats()
         self.ledger = Ledger(settings.memory_limit)
         self.team = Team(settings.threads)
         beside = store.path.absolute().parent
         self.vectors = Vectors(self.ledger, settings, beside if _writable(beside) else Path(tempfile.gettempdir()))
-        self.headroom = 0
-        """Bytes per slot of vectors that the algorithm will make besides those of the program that runs."""
         self.plans: list[Plan] = []
         self.programs: list[Program] = []
         """What was run, beside its plans."""
@@ -80,6 +85,9 @@ class Engine:
         self._streamed: dict[tuple[str, tuple[str, ...]], Streamed] = {}
         self._policy: Policy = "resident"
         self._stream_bytes, self._once = 0, False
+        if card is not None and settings.gpu_memory_limit not in (None, card.ledger.limit):
+            card = None
+        self._gpu, self._lent = card, card is not None
         self.bytes_read = 0
         self.hits = 0
 
@@ -115,14 +123,17 @@ class Engine:
         self.programs.append(program)
         if self._streamed and self.ledger.free < plan.window_bytes + plan.fixed_bytes:
             self.close_streams()  # their caches hold what this program's vectors need
+        if plan.tier == "disk" and self.ledger.free < plan.window_bytes + plan.fixed_bytes:
+            self._unload()
         executor = self._executor(program)
         return executor(self, program, plan, values, slots, dict(vectors or {}), active, until)
 
-    def plan(self, program: Program, slots: int | None = None, *, given: int = 0) -> Plan:
-        """What running the program would take; `given`: bytes of its vectors that are there already."""
+    def plan(self, program: Program, slots: int | None = None, *, given: int = 0, beside: int = 0) -> Plan:
+        """What running the program would take; `given`: bytes of its vectors that are there already; `beside`: bytes
+        that the algorithm will hold besides."""
         count = Slots(self.store).count if slots is None else slots
         topology = self._stream_bytes + sum(block.nbytes for block in (*self._resident.values(), *self._given.values()))
-        held = max(0, self.ledger.used - topology - given) + self.headroom * count
+        held = max(0, self.ledger.used - topology - given) + beside
         loaded = self.settings.tier != "disk" and not self.settings.state_ranges and self._covers(program)
         return make_plan(program, self.store, self.settings, count, held=held, resident=loaded)
 
@@ -139,8 +150,18 @@ class Engine:
     def _executor(self, program: Program) -> Callable[..., Outcome]:
         import importlib
 
-        folder = "reference" if self.settings.device == "reference" else "cpu"
+        folder, why = place(program, self.store, self.settings)
+        self.stats.note(device=folder, **({"why_not_gpu": why} if why else {}))
         return importlib.import_module(f"penstock.engine.{folder}.{program.form}").run
+
+    @property
+    def gpu(self) -> Card:
+        """The GPU of this engine, asked for when first needed; the one that the graph was loaded to, if it was."""
+        if self._gpu is None:
+            from penstock.memory.card import Card
+
+            self._gpu = Card(self.store, self.settings, self.ledger)
+        return self._gpu
 
     # ---- arcs
 
@@ -193,7 +214,16 @@ class Engine:
         self._streamed.clear()
         self._stream_bytes = 0
 
+    def _unload(self) -> None:
+        """Do without arcs in memory, where a program has no room for them."""
+        self._resident.clear()
+        self._given.clear()
+        self._scope.close()
+        self._scope = self.ledger.scope("topology")
+
     def close(self) -> None:
+        if self._gpu is not None and not self._lent:
+            self._gpu.close()
         self.close_streams()
         self._resident.clear()
         self._scope.close()

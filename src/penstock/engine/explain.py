@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from penstock.config import Settings, format_size
@@ -27,21 +27,51 @@ UNMEASURED = "not measured here: run penstock doctor --measure"
 
 
 @dataclass(frozen=True)
-class Stage:
-    """A program that an algorithm runs."""
+class Reading:
+    """What an algorithm does without a program: it looks at what is stored, once."""
 
-    program: Program
+    name: str
+    what: str
+    """What it reads."""
+    needed: int
+    """Bytes that it holds at the most."""
+    bytes_read: int
+    """At the most."""
+
+    form = "reading"
+
+    def check(self, limit: int) -> None:
+        """Refuse a budget that it does not fit into."""
+        if self.needed > limit:
+            raise DoesNotFit(self.name, needed=self.needed, limit=limit)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A program that an algorithm runs, or what it reads without one."""
+
+    program: Program | Reading
     passes: int | None = None
     """How many supersteps, if that is known before."""
     note: str = ""
     """What is worth saying about the number."""
     headroom: int = 0
     """Bytes per vertex of vectors that the algorithm holds besides the program's."""
+    held: int = 0
+    """Bytes that it holds besides, however many vertices there are."""
+    times: int = 1
+    """How often it is run."""
+    seeds: int = 0
+    """How many vertices it starts at: those without arcs have slots of their own."""
+
+    def slots(self, store: Store) -> int:
+        """How many slots its vectors have, at the most."""
+        return Slots(store).count + self.seeds
 
 
 @dataclass(frozen=True)
 class Explained:
-    """One stage: its plan and prediction; without them, why it cannot be run."""
+    """One stage: its plan and prediction, without a plan where there is no program; or why it cannot be run."""
 
     stage: Stage
     plan: Plan | None = None
@@ -49,13 +79,18 @@ class Explained:
     refused: str = ""
     smallest: int = 0
 
+    @property
+    def fits(self) -> bool:
+        return not self.refused
+
     def as_dict(self) -> dict[str, Any]:
         return {
             "program": self.stage.program.name,
             "form": self.stage.program.form,
             "passes": self.stage.passes,
+            "times": self.stage.times,
             "note": self.stage.note,
-            "fits": self.plan is not None,
+            "fits": self.fits,
             "refused": self.refused or None,
             "smallest_memory_limit": self.smallest,
             "plan": None if self.plan is None else self.plan.as_dict(),
@@ -78,7 +113,7 @@ class Explanation:
 
     @property
     def fits(self) -> bool:
-        return all(each.plan is not None for each in self.stages)
+        return all(each.fits for each in self.stages)
 
     @property
     def smallest(self) -> int:
@@ -145,14 +180,29 @@ def explain_stage(
     stage: Stage, store: Store, settings: Settings, rates: Rates, *, loaded: bool = False, warm: bool = False
 ) -> Explained:
     """One program: its plan and prediction, or why it does not fit."""
-    slots = Slots(store).count
+    slots, program = stage.slots(store), stage.program
     try:
-        plan = make_plan(stage.program, store, settings, slots, held=stage.headroom * slots)
+        if isinstance(program, Reading):
+            program.check(settings.memory_limit)
+            return Explained(stage, None, _predict_reading(program, rates), smallest=program.needed)
+        plan = make_plan(program, store, settings, slots, held=stage.headroom * slots + stage.held)
     except DoesNotFit as refused:
         return Explained(stage, refused=str(refused), smallest=refused.needed)
-    passes = stage.passes or (ASSUMED if isinstance(stage.program, Combine) else 1)
-    prediction = predict(plan, stage.program, store, rates, settings, passes, loaded=loaded, warm=warm)
-    return Explained(stage, plan, prediction, smallest=plan.smallest)
+    passes = stage.passes or (ASSUMED if isinstance(program, Combine) else 1)
+    prediction = predict(plan, program, store, rates, settings, passes, loaded=loaded, warm=warm)
+    return Explained(stage, plan, _repeated(prediction, stage.times, plan), smallest=plan.smallest)
+
+
+def _predict_reading(reading: Reading, rates: Rates) -> Prediction:
+    seconds = reading.bytes_read / rates.disk
+    return Prediction(seconds, {"run": seconds}, reading.bytes_read, "disk", 1, estimate=True)
+
+
+def _repeated(once: Prediction, times: int, plan: Plan) -> Prediction:
+    """A program that is run so often is loaded once."""
+    phases = once.phases | {"run": once.phases["run"] * times}
+    read = once.bytes_read if plan.tier == "memory" else once.bytes_read * times
+    return replace(once, seconds=sum(phases.values()), phases=phases, bytes_read=read)
 
 
 def foreseen(engine: Engine, *, loaded: bool = False) -> dict[str, Any] | None:
@@ -187,8 +237,12 @@ def _stage_tree(each: Explained) -> Tree:
     program, plan, prediction = each.stage.program, each.plan, each.prediction
     form = {Combine: "combine", Sweep: "sweep", Row: "row", Pair: "pair"}.get(type(program), program.form)
     head = f"{program.name} ({form})"
-    if plan is None or prediction is None:
+    if each.refused:
         return head, [(f"does not fit: {each.refused}", [])]
+    if isinstance(program, Reading):
+        return head, _reading_lines(each, program)
+    assert plan is not None
+    assert prediction is not None
     lines: list[Tree] = [
         (f"arcs: {_where(plan)}", [(reason, []) for reason in plan.why]),
         (f"direction: {_direction(program, plan)}", []),
@@ -203,6 +257,16 @@ def _stage_tree(each: Explained) -> Tree:
     return head, lines
 
 
+def _reading_lines(each: Explained, reading: Reading) -> list[Tree]:
+    assert each.prediction is not None
+    note = f" ({each.stage.note})" if each.stage.note else ""
+    return [
+        (f"reads {reading.what}, at most {format_size(reading.bytes_read)}, once{note}", []),
+        (f"smallest memory_limit: {format_size(reading.needed)}", []),
+        (f"takes {_seconds(each.prediction.seconds)} or less, bound by disk", []),
+    ]
+
+
 def _where(plan: Plan) -> str:
     if plan.tier == "memory":
         return f"in memory, {format_size(plan.topology_bytes)}"
@@ -210,7 +274,7 @@ def _where(plan: Plan) -> str:
 
 
 def _direction(program: Program, plan: Plan) -> str:
-    if isinstance(program, Combine) and program.frontier:
+    if isinstance(program, Combine) and program.frontier and not program.edge_state:
         return "push or pull, as the frontier has it"
     names = " and ".join("incoming" if name == "in" else "outgoing" for name in plan.sides)
     return f"pull along the {names} arcs" if isinstance(program, Combine | Row) else f"over the {names} arcs"
@@ -219,7 +283,8 @@ def _direction(program: Program, plan: Plan) -> str:
 def _passes(each: Explained) -> str:
     note = f" ({each.stage.note})" if each.stage.note else ""
     if isinstance(each.stage.program, Combine) and each.stage.program.frontier:
-        return "as many as there are levels" + note
+        levels = "as many as there are levels" if each.stage.times == 1 else f"{each.stage.times:,} traversals"
+        return levels + note
     assert each.prediction is not None
     return f"{each.prediction.passes}{note if each.stage.passes else note or ' (assumed)'}"
 
@@ -232,6 +297,9 @@ def _memory(plan: Plan) -> str:
 def _shares(plan: Plan) -> Iterator[str]:
     ranges = f", {format_size(plan.window_bytes)} at a time in {plan.ranges} ranges" if plan.ranges > 1 else ""
     yield f"state {format_size(plan.state_bytes)}{ranges}"
+    if plan.edge_state_bytes:
+        files = f" in files, {format_size(plan.edge_window_bytes)} at a time" if plan.tier == "disk" else ""
+        yield f"state of the arcs {format_size(plan.edge_state_bytes)}{files}"
     if plan.tier == "memory":
         yield f"arcs {format_size(plan.topology_bytes)}"
         return
@@ -283,4 +351,4 @@ def _branches(below: list[Tree], prefix: str) -> Iterator[str]:
         yield from _branches(more, prefix + ("    " if last else "│   "))
 
 
-__all__ = ["Explained", "Explanation", "Stage", "explain", "foreseen"]
+__all__ = ["Explained", "Explanation", "Reading", "Stage", "explain", "foreseen"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-_FEW = 16
+FEW = 16
 """So many are sorted by insertion."""
 _MANY = 1 << 15
 """More are parted before they are counted: a table of all of them would neither be near nor in the budget."""
@@ -22,9 +22,14 @@ def _sort_few(values, lo, hi):
         values[at] = value
 
 
-def _most_of_few(values, lo, hi, best, most):
+def most_of_few(values, lo, hi, best, most):
     """(value, how often) of the better of `best` and the commonest of a short part."""
     _sort_few(values, lo, hi)
+    return most_of_sorted(values, lo, hi, best, most)
+
+
+def most_of_sorted(values, lo, hi, best, most):
+    """The same of a part in ascending order."""
     begin = lo
     for i in range(lo, hi):
         if i + 1 == hi or values[i + 1] != values[i]:
@@ -57,7 +62,7 @@ def _most_counted(values, lo, hi, best, most):
     return best, most
 
 
-def _majority(values):
+def majority(values):
     """The one that more than half agree on, if there is such a one, and how often it is there (Boyer and Moore)."""
     favourite, lead = values[0], 0
     for i in range(len(values)):
@@ -101,9 +106,9 @@ def mode(values):
     """The most frequent of some whole numbers, of which there is at least one; of equally frequent ones the smallest.
     The array is reordered: many are parted like by quicksort, but parts of fewer than the best count left alone."""
     n = len(values)
-    if n <= _FEW:
-        return _most_of_few(values, 0, n, values[0], 0)[0]
-    best, most = _majority(values)
+    if n <= FEW:
+        return most_of_few(values, 0, n, values[0], 0)[0]
+    best, most = majority(values)
     if 2 * most > n:
         return best
     if n <= _MANY:
@@ -132,4 +137,4 @@ def mode(values):
         left += 1
 
 
-__all__ = ["mode"]
+__all__ = ["FEW", "majority", "mode", "most_of_few", "most_of_sorted"]

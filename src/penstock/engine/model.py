@@ -76,6 +76,7 @@ def predict(
     else:
         inside = fetch + compute + len_pages(store, plan) * plan.ranges * rates.page
         state = plan.state_bytes * plan.ranges * rates.part if plan.ranges > 1 else 0.0
+        state += plan.edge_state_bytes * plan.ranges * rates.part
         first = int(pages * plan.ranges * share)
         # What the cache holds after the first pass is read no more.
         later = max(0, pages - plan.cache_bytes) * plan.ranges
@@ -116,6 +117,7 @@ def _compute(plan: Plan, program: Program, store: Store, rates: Rates) -> tuple[
         return _wedges(store) * rates.pair, True
     # Each range visits the arcs once more, to see which of them are its own.
     again = (plan.ranges - 1) * arcs * rates.gather(8).nearest
+    again += 2 * plan.edge_state_bytes / rates.memory  # read and written
     lanes = getattr(program, "lanes", 1)
     return (vertices * lanes + columns + again + arcs * (lanes - 1) * rates.gather(8).nearest / 2), lanes > 1
 

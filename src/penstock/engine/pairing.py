@@ -76,6 +76,8 @@ def pair_plan(program: Pair, store: Store, settings: Settings, slots: int, *, he
     longest = _longest(store, entries) * size
     least = held + SLACK + fixed + state + stream + SPILLING + 2 * longest
     tier, why = settings.tier, []
+    if tier == "auto" and not settings.state_ranges:
+        least = min(least, in_memory + held + SLACK)  # a small graph takes less than room to spill does
     if tier == "auto":
         tier = "memory" if in_memory <= free and not settings.state_ranges else "disk"
         why.append(f"arcs, lists and state {'fit into' if tier == 'memory' else 'together exceed'} the budget")

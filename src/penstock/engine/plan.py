@@ -12,6 +12,7 @@ import numpy as np
 from penstock.config import Settings
 from penstock.engine.kernels.buckets import bins_bytes
 from penstock.engine.program import Combine, Pair, Program, Row, Sweep
+from penstock.engine.vectors import AROUND
 from penstock.errors import DoesNotFit, UsageError
 from penstock.memory.stream import PageStream
 from penstock.memory.topology import Resident
@@ -78,6 +79,10 @@ class Plan:
     memory_limit: int
     rows_bytes: int = 0
     """Rows that are collected together, of a row program from disk."""
+    edge_state_bytes: int = 0
+    """The fields of all arcs: in memory, or from disk in files."""
+    edge_window_bytes: int = 0
+    """The part of those files that is in memory at a time."""
     why: tuple[str, ...] = field(default=())
 
     def as_dict(self) -> dict[str, Any]:
@@ -144,8 +149,8 @@ def make_plan(
     usable = arcs_of(store, program)
     if not usable:
         raise UsageError(f"{store.path} stores no incoming arcs, which {program.name} needs: build it with them")
-    # A traversal changes its direction, where it can; all others pull.
-    traverses = isinstance(program, Combine) and program.frontier and program.lanes == 1
+    # A traversal changes its direction, where it can; all others pull. What arcs keep is in the order of one direction.
+    traverses = isinstance(program, Combine) and program.frontier and program.lanes == 1 and not program.edge_state
     names = tuple(dict.fromkeys(sides.pull + sides.push)) if traverses else usable
     directions = [store.direction(name) for name in dict.fromkeys(names)]
     near, far = vector_bytes(program, store, number_dtype(store))
@@ -154,7 +159,8 @@ def make_plan(
     # In memory each thread has room for the longest row; from disk there is one place for as many as fit.
     row = _largest_row(program, store, names) if isinstance(program, Row) else 0
     rows = settings.threads * row
-    stream = sum(stream_bytes(direction, program.columns, settings.threads) for direction in directions)
+    kept, kept_window = edge_state_bytes(program, directions, settings.threads)
+    stream = sum(stream_bytes(direction, program.columns, settings.threads) for direction in directions) + kept_window
     # Delta-stepping has bins, and pushes only.
     stepped = isinstance(program, Combine) and program.stepped and len(sides.push) == 1
     rows += bins_bytes(store.active, settings.threads, number_dtype(store)) if stepped else 0
@@ -167,7 +173,8 @@ def make_plan(
     free = limit - held - SLACK
     why: list[str] = []
     loading = max((stream_bytes(direction, program.columns, settings.threads) for direction in directions), default=0)
-    fits = resident or state + bitmaps + rows + in_memory + loading + store.page_size * 8 <= free
+    in_all = state + kept + bitmaps + rows + in_memory + (0 if resident else loading + store.page_size * 8)
+    fits = (resident and not kept) or in_all <= free
     widest = max((int(d.records["vertices"].max(initial=1)) for d in directions), default=1)
     most = max(1, min(slots // max(1, min(widest, slots)), slots // min(_FAR, slots) if slots else 1))
     split = not isinstance(program, Sweep)
@@ -180,7 +187,7 @@ def make_plan(
             "state and arcs fit into the budget" if tier == "memory" else "state and arcs together exceed the budget"
         )
     elif tier == "memory" and not fits:
-        needed = state + bitmaps + rows + in_memory + loading + held + SLACK
+        needed = in_all + held + SLACK
         raise DoesNotFit(f"{program.name} in memory", needed=needed, limit=limit)
     ranges = 1
     if tier == "disk":
@@ -209,9 +216,21 @@ def make_plan(
     return Plan(
         program=program.name, form=program.form, tier=tier, sides=tuple(d.name for d in directions), ranges=ranges,
         state_bytes=state, window_bytes=window, topology_bytes=in_memory if tier == "memory" else pages,
-        fixed_bytes=(0 if tier == "memory" else stream) + bitmaps + rows, cache_bytes=min(cache, pages), smallest=least,
-        memory_limit=limit, rows_bytes=rows, why=tuple(why),
+        fixed_bytes=(kept if tier == "memory" else stream) + bitmaps + rows, cache_bytes=min(cache, pages),
+        smallest=least, memory_limit=limit, rows_bytes=rows, edge_state_bytes=kept,
+        edge_window_bytes=0 if tier == "memory" else kept_window, why=tuple(why),
     )  # fmt: skip
+
+
+def edge_state_bytes(program: Program, directions: Sequence[Direction], threads: int) -> tuple[int, int]:
+    """Bytes of the fields of all arcs, and of those that threads have in memory while each is at a page."""
+    if not isinstance(program, Combine) or not program.edge_state:
+        return 0, 0
+    sizes = [kind.itemsize for kind in program.edge_fields().values()]
+    everything = sum(direction.arcs for direction in directions) * sum(sizes)
+    widest = max((int(direction.records["arcs"].max(initial=0)) for direction in directions), default=0)
+    window = threads * sum(widest * size + 2 * AROUND for size in sizes)
+    return everything, min(window, everything + AROUND * len(sizes))
 
 
 def _spared(program: Program, sides: Sides, number: np.dtype) -> int:

@@ -37,6 +37,16 @@ def _mentions(value: Any, name: str, seen: set[int]) -> bool:
     return name in code.co_names or any(_mentions(other, name, seen) for other in others)
 
 
+def _check_name(program: str, name: str) -> None:
+    if not name.isidentifier() or keyword.iskeyword(name) or name.startswith("_"):
+        raise UsageError(f"program {program}: {name!r} cannot be the name of a field")
+
+
+def _check_dtype(program: str, name: str, kind: Any) -> None:
+    if np.dtype(kind).kind not in "fiub":
+        raise UsageError(f"program {program}: field {name!r} is a number or a bool, not {kind!r}")
+
+
 @dataclass(frozen=True)
 class Bucketed:
     """Let the vertices with the least value go first: those whose `field` is below a limit that moves by `delta`.
@@ -75,8 +85,7 @@ class Program:
             raise UsageError(f"program {self.name} has no state: give it at least one field")
         names = [*self.state, *self.reads]
         for name in [*names, *self.params]:
-            if not name.isidentifier() or keyword.iskeyword(name) or name.startswith("_"):
-                raise UsageError(f"program {self.name}: {name!r} cannot be the name of a field")
+            _check_name(self.name, name)
         twice = {name for name in names if names.count(name) > 1}
         if twice:
             raise UsageError(f"program {self.name} names {min(twice)!r} twice among state and reads")
@@ -85,8 +94,7 @@ class Program:
         if self.along not in ("out", "in", "both"):
             raise UsageError(f"program {self.name}: along is 'out', 'in' or 'both', not {self.along!r}")
         for name, kind in self.state.items():
-            if np.dtype(kind).kind not in "fiub":
-                raise UsageError(f"program {self.name}: field {name!r} is a number or a bool, not {kind!r}")
+            _check_dtype(self.name, name, kind)
 
     def fields(self) -> dict[str, np.dtype]:
         return {name: np.dtype(kind) for name, kind in self.state.items()}
@@ -135,6 +143,10 @@ class Combine(Program):
     """So many copies of the state that share each pass over the arcs; functions work on one lane at a time."""
     bucketed: Bucketed | None = None
     """An order for the active vertices. Only for programs whose result does not depend on the order."""
+    edge_state: Mapping[str, Any] = field(default_factory=dict)
+    """The fields of an arc and their dtypes; all start at 0. `e` has them after the columns, and `edge` returns the
+    contribution and then the new fields in their order. An undirected edge is two arcs, each with fields of its own;
+    those of an arc that carries no message stay as they are."""
 
     form = "combine"
 
@@ -152,6 +164,25 @@ class Combine(Program):
             raise UsageError(
                 f"program {self.name} is bucketed: it needs a frontier and a field {self.bucketed.field!r}"
             )
+        if self.edge_state:
+            self._check_edge_state()
+
+    def _check_edge_state(self) -> None:
+        for name, kind in self.edge_state.items():
+            _check_name(self.name, name)
+            if name in (*self.columns, "source", "target"):
+                raise UsageError(f"program {self.name}: {name!r} is a column of the edge, and cannot be in edge_state")
+            _check_dtype(self.name, name, kind)
+        if self.edge is None:
+            raise UsageError(f"program {self.name} has edge_state: it needs an edge function, which returns it")
+        if self.lanes > 1 or self.bucketed is not None or self.combine.first:
+            raise UsageError(
+                f"program {self.name} has edge_state, which goes with neither lanes nor bucketed nor a monoid that "
+                f"stops at the first contribution: leave out one of them"
+            )
+
+    def edge_fields(self) -> dict[str, np.dtype]:
+        return {name: np.dtype(kind) for name, kind in self.edge_state.items()}
 
     @property
     def numbered(self) -> bool:

@@ -89,11 +89,47 @@ class Rates:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Back from JSON; raises ValueError, KeyError or TypeError if it is not what `as_dict` gave."""
-        known = {each.name for each in fields(cls)}
-        found: dict[str, Any] = {name: tuple(x) if isinstance(x, list) else x for name, x in values.items()}
-        if set(found) != known:
-            raise ValueError("rates of another version")
-        return cls(**found)
+        return cls(**_fields(cls, values))
+
+
+GPU_SIZES = tuple(1 << k for k in (20, 22, 24, 25, 26, 27, 28, 30, 32))
+
+
+@dataclass(frozen=True)
+class GpuRates:
+    """Rates of one GPU, and of its connection to the host."""
+
+    name: str
+    total: int
+    """Bytes of its memory."""
+    copy: float
+    """Bytes per second from pinned memory of the host."""
+    memory: float
+    """Bytes per second of its own memory, read or written, when a block is copied."""
+    launch: float
+    """Seconds of the host's time to start a kernel."""
+    sizes: tuple[int, ...]
+    gather: tuple[float, ...]
+    """Seconds per arc that fetches a float32 anywhere in a vector of so many bytes; the arcs' own bytes included."""
+    date: str = ""
+
+    def curve(self) -> GatherCurve:
+        return GatherCurve(self.sizes, self.gather)
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Back from JSON; raises ValueError, KeyError or TypeError if it is not what `as_dict` gave."""
+        return cls(**_fields(cls, values))
+
+
+def _fields(cls: type, values: Mapping[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {name: tuple(x) if isinstance(x, list) else x for name, x in values.items()}
+    if set(found) != {each.name for each in fields(cls)}:
+        raise ValueError("rates of another version")
+    return found
 
 
 class GatherCurve:
@@ -152,12 +188,34 @@ def load(folder: Path, threads: int) -> Rates | None:
 
 def save(rates: Rates, folder: Path) -> Path:
     """Keep rates beside those of other machines and folders."""
+    return _keep(key_of(folder, rates.threads), rates.as_dict())
+
+
+def load_gpu(name: str | None = None) -> GpuRates | None:
+    """What was measured on a GPU of this machine, on that of this name if one is given, or None."""
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        for key, values in _read(kept_in()).items():
+            if key.startswith(_gpu_key("")) and name in (None, values["name"]):
+                return GpuRates.from_dict(values)
+    return None
+
+
+def save_gpu(rates: GpuRates) -> Path:
+    """Keep rates of a GPU beside the others."""
+    return _keep(_gpu_key(rates.name), rates.as_dict())
+
+
+def _gpu_key(name: str) -> str:
+    return f"{platform.node()} | gpu {name}"
+
+
+def _keep(key: str, values: dict[str, Any]) -> Path:
     path = kept_in()
     path.parent.mkdir(parents=True, exist_ok=True)
     kept: dict[str, Any] = {}
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         kept = _read(path)
-    kept[key_of(folder, rates.threads)] = rates.as_dict()
+    kept[key] = values
     partial = path.with_name(f".{path.name}.{os.getpid()}")
     partial.write_text(json.dumps({"format": FORMAT, "rates": kept}, indent=1) + "\n")
     partial.replace(path)
@@ -171,4 +229,16 @@ def _read(path: Path) -> dict[str, Any]:
     return dict(held["rates"])
 
 
-__all__ = ["SIZES", "GatherCurve", "Rates", "kept_in", "key_of", "load", "save"]
+__all__ = [
+    "GPU_SIZES",
+    "SIZES",
+    "GatherCurve",
+    "GpuRates",
+    "Rates",
+    "kept_in",
+    "key_of",
+    "load",
+    "load_gpu",
+    "save",
+    "save_gpu",
+]

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from penstock.engine.kernels.bits import LOW, ONE, SIX, count, has, words_for
+from penstock.memory.buffers import allocated_size
 from penstock.memory.device import atomic_add, atomic_load, atomic_swap, kernel
 
 if TYPE_CHECKING:
     from penstock.engine.engine import Engine
+    from penstock.store.reader import Store
 
 _CHUNK = 1 << 14
 _READ = 1 << 18
@@ -82,6 +84,11 @@ class Representatives:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self.elected = engine.vectors.make(words_for(engine.store.active), np.uint64, "representatives")
+
+    @staticmethod
+    def needed(store: Store) -> int:
+        """Bytes that it holds during a run."""
+        return allocated_size(8 * words_for(store.active))
 
     def give(self, representative: np.ndarray, *, lowest: bool = False) -> int:
         """Change what stands for each active vertex's set, by slot, to the set's vertex of the smallest id; returns

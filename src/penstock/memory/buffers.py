@@ -81,7 +81,7 @@ class Frames:
 
     def __init__(self, count: int, frame_bytes: int) -> None:
         self.count, self.frame_bytes = count, align(max(frame_bytes, 1))
-        memory = allocate(count * self.frame_bytes)
+        memory = self.memory = allocate(count * self.frame_bytes)
         self._frames = [memory[k * self.frame_bytes : (k + 1) * self.frame_bytes] for k in range(count)]
 
     @property

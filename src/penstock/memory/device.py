@@ -101,6 +101,7 @@ CompileError = NumbaError
 
 
 def _pointer(context: Any, builder: Any, array_type: Any, array: Any, index: Any) -> Any:
+    """Where `array[index]` lies, for intrinsics."""
     struct = context.make_array(array_type)(context, builder, array)
     return cgutils.get_item_pointer(context, builder, array_type, struct, [index], wraparound=False)
 
@@ -152,8 +153,9 @@ def _atomic_extreme(name: str) -> Any:
     def extreme(typing_context: Any, array: Any, index: Any, value: Any) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             pointer = _pointer(context, builder, signature.args[0], args[0], args[1])
-            unsigned = "" if signature.args[0].dtype.signed else "u"
-            return builder.atomic_rmw(unsigned + name, pointer, args[2], "monotonic")
+            kind = signature.args[0].dtype
+            prefix = "f" if isinstance(kind, types.Float) else "" if kind.signed else "u"
+            return builder.atomic_rmw(prefix + name, pointer, args[2], "monotonic")
 
         return array.dtype(array, types.intp, array.dtype), codegen
 
@@ -161,9 +163,9 @@ def _atomic_extreme(name: str) -> Any:
 
 
 atomic_min = _atomic_extreme("min")
-"""`old = array[index]; array[index] = min(old, value)`, relaxed; integers."""
+"""`old = array[index]; array[index] = min(old, value)`, relaxed."""
 atomic_max = _atomic_extreme("max")
-"""`old = array[index]; array[index] = max(old, value)`, relaxed; integers."""
+"""`old = array[index]; array[index] = max(old, value)`, relaxed."""
 
 
 @intrinsic
@@ -182,6 +184,73 @@ def atomic_load(typing_context: Any, array: Any, index: Any) -> Any:
         return builder.load_atomic(pointer, "monotonic", kind.bitwidth // 8)
 
     return array.dtype(array, types.intp), codegen
+
+
+def width_of(kind: Any) -> int:
+    """Bits of a number of this type in memory; 0 of what is no number."""
+    return 8 if isinstance(kind, types.Boolean) else getattr(kind, "bitwidth", 0)
+
+
+@intrinsic
+def relaxed_load(typing_context: Any, array: Any, index: Any) -> Any:
+    """`array[index]` as another thread of a GPU last wrote it: from the cache that all share, at each call."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        kind = signature.return_type
+        width = width_of(kind)
+        # No register has 8 bits.
+        word = ir.IntType(32 if width == 8 else width)
+        pointer = _pointer(context, builder, signature.args[0], args[0], args[1])
+        load = ir.InlineAsm(
+            ir.FunctionType(word, [pointer.type]),
+            f"ld.relaxed.gpu.b{width} $0, [$1];",
+            f"={'h' if width == 16 else 'l' if width == 64 else 'r'},l,~{{memory}}",
+            side_effect=True,
+        )
+        loaded = builder.call(load, [pointer])
+        if width == 8:
+            loaded = builder.trunc(loaded, ir.IntType(8))
+        if isinstance(kind, types.Boolean):
+            return context.data_model_manager[kind].from_data(builder, loaded)
+        return builder.bitcast(loaded, context.get_value_type(kind))
+
+    return array.dtype(array, types.intp), codegen
+
+
+@intrinsic
+def swap_narrow(typing_context: Any, array: Any, index: Any, old: Any, new: Any) -> Any:
+    """Like `atomic_swap` of numbers of 1 or 2 bytes on a GPU, which has it for words only: by the 4 bytes around."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        kind, word, size = signature.args[0].dtype, ir.IntType(32), ir.IntType(64)
+        pointer = _pointer(context, builder, signature.args[0], args[0], args[1])
+        model = context.data_model_manager[kind]
+        before, after = (builder.zext(model.as_data(builder, value), word) for value in args[2:])
+        place = builder.ptrtoint(pointer, size)
+        around = builder.inttoptr(builder.and_(place, ir.Constant(size, ~3)), word.as_pointer())
+        shift = builder.trunc(builder.shl(builder.and_(place, ir.Constant(size, 3)), ir.Constant(size, 3)), word)
+        mask = builder.shl(ir.Constant(word, (1 << width_of(kind)) - 1), shift)
+        before, after = builder.shl(before, shift), builder.shl(after, shift)
+        start = builder.atomic_rmw("or", around, ir.Constant(word, 0), "monotonic")
+        begin, loop, done = builder.block, builder.append_basic_block("again"), builder.append_basic_block("done")
+        attempt = builder.append_basic_block("attempt")
+        builder.branch(loop)
+        builder.position_at_end(loop)
+        held = builder.phi(word)
+        held.add_incoming(start, begin)
+        builder.cbranch(builder.icmp_unsigned("==", builder.and_(held, mask), before), attempt, done)
+        builder.position_at_end(attempt)
+        changed = builder.or_(builder.and_(held, builder.not_(mask)), after)
+        swapped = builder.cmpxchg(around, held, changed, "monotonic", "monotonic")
+        held.add_incoming(builder.extract_value(swapped, 0), attempt)
+        builder.cbranch(builder.extract_value(swapped, 1), done, loop)
+        builder.position_at_end(done)
+        found = builder.phi(ir.IntType(1))
+        found.add_incoming(ir.Constant(ir.IntType(1), 0), loop)
+        found.add_incoming(ir.Constant(ir.IntType(1), 1), attempt)
+        return found
+
+    return types.boolean(array, types.intp, array.dtype, array.dtype), codegen
 
 
 @intrinsic
@@ -239,7 +308,10 @@ __all__ = [
     "lowest_bit",
     "parallel_kernel",
     "prange",
+    "relaxed_load",
+    "swap_narrow",
     "template_kernel",
     "threading_layer",
     "use_threads",
+    "width_of",
 ]

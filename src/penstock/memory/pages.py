@@ -20,6 +20,8 @@ from penstock.store.reader import Direction
 
 Work = Callable[[int, int, Block, tuple[np.ndarray, ...]], None]
 """`work(worker, page, block, column values)`; what it is given is valid until it returns."""
+RawWork = Callable[[int, int, tuple[np.ndarray, ...]], None]
+"""`work(worker, page, (page, column pages...))`: the bytes of each."""
 
 
 class PageFeed:
@@ -80,9 +82,18 @@ class PageFeed:
             )
             work(worker, page, block, values)
 
-        self._stream.run(pages, take)
+        self.run_raw(pages, take)
+
+    def run_raw(self, pages: Sequence[int] | np.ndarray, work: RawWork) -> None:
+        """Like `run`, with pages as they lie on disk: to be copied elsewhere."""
+        self._stream.run(pages, work)
         if self.cache is not None:
-            count(f"bytes held/cache {direction.name}", self.cache.bytes)
+            count(f"bytes held/cache {self.direction.name}", self.cache.bytes)
+
+    @property
+    def memory(self) -> np.ndarray:
+        """Where all pages lie that `run_raw` hands out."""
+        return self._stream.memory
 
     @property
     def stats(self) -> dict[str, Any]:

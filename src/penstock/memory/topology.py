@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -108,11 +109,15 @@ class Resident:
         other.values = tuple(self.values[self.columns.index(name)] for name in columns)
         return other
 
-    def visit(self, team: Team, call: Visit, *, cuts: np.ndarray | None = None, alone: bool = False) -> list[Any]:
-        """The kernel over all chunks, on all threads or on this one. Chunks have equal arcs unless `cuts` says so."""
+    def visit(
+        self, team: Team, call: Visit, *, cuts: np.ndarray | None = None, alone: bool = False, beside: Columns = ()
+    ) -> list[Any]:
+        """The kernel over all chunks, on all threads or on this one. Chunks have equal arcs unless `cuts` says so.
+        `beside`: more arrays in the order of the arcs, which it is given after the columns."""
         counter, chunks = np.zeros(1, np.uint64), self.cuts if cuts is None else cuts
+        values = (*self.values, *beside)
         return team.run(
-            lambda worker: call(worker, counter, chunks, np.uint64(0), self.offsets, self.neighbours, self.values),
+            lambda worker: call(worker, counter, chunks, np.uint64(0), self.offsets, self.neighbours, values),
             alone=alone,
         )
 
@@ -138,10 +143,28 @@ class Streamed:
         self._counters = [np.zeros(1, np.uint64) for _ in range(settings.threads)]
         self._cuts = [np.zeros(2, np.uint64) for _ in range(settings.threads)]
 
-    def visit(self, pages: np.ndarray, call: Visit, part: VisitPart | None = None) -> list[Any]:
-        """The kernel on each of these pages; `part` takes those of large vertices, if they need it."""
+    def visit(
+        self,
+        pages: np.ndarray,
+        call: Visit,
+        part: VisitPart | None = None,
+        *,
+        beside: Columns = (),
+        using: Callable[[int, int], AbstractContextManager[None]] | None = None,
+    ) -> list[Any]:
+        """The kernel on each of these pages; `part` takes those of large vertices, if they need it.
+
+        `beside`: arrays in the order of all arcs, of which it is given the page's part after the columns, inside
+        `using(first arc, end)`."""
         found: list[Any] = []
         is_large = self._is_large if part is not None else np.zeros(len(self._is_large), bool)
+        records = self.direction.records
+
+        def with_beside(worker: int, page: int, block: Block, values: Columns) -> None:
+            begin = int(records["first_arc"][page])
+            end = begin + len(block.neighbours)
+            with using(begin, end) if using is not None else nullcontext():
+                work(worker, page, block, (*values, *(array[begin:end] for array in beside)))
 
         def work(worker: int, page: int, block: Block, values: Columns) -> None:
             first = np.uint64(block.first_vertex)
@@ -153,7 +176,7 @@ class Streamed:
             counter[0], cuts[1] = 0, len(block.offsets) - 1
             found.append(call(worker, counter, cuts, first, block.offsets, block.neighbours, values))
 
-        self.feed.run(pages, work)
+        self.feed.run(pages, with_beside if beside else work)
         return found
 
     def close(self) -> None:

@@ -89,6 +89,7 @@ class CombineRun(Turning):
             and self.plan.tier == "memory"
             and self.program.lanes == 1
             and len(self.sides.push) == 1
+            and not self.program.edge_state
             and not self.pulling
         )
 
@@ -130,10 +131,10 @@ class CombineRun(Turning):
             )  # fmt: skip
 
         if isinstance(side, Resident):
-            found = side.visit(self.team, call)
+            found = side.visit(self.team, call, **self.beside(name))
         else:
             parts = PartTotals(self, side)
-            found = side.visit(pages[name], call, parts.take)
+            found = side.visit(pages[name], call, parts.take, **self.beside(name))
             found += parts.finish()
         if self.program.frontier:
             self.active = sum(int(active) for _, active in found)
@@ -194,16 +195,17 @@ class CombineRun(Turning):
 
         side = self.side(name)
         if isinstance(side, Resident):
-            side.visit(self.team, call)
+            side.visit(self.team, call, **self.beside(name))
             return
         parts = PartTotals(self, side, (lo, hi), message, far_lo)
-        side.visit(self._inside(name, pages[name], lo, hi), self._clipped(call, lo, hi), parts.take)
+        inside = self._inside(name, pages[name], lo, hi)
+        side.visit(inside, self._clipped(call, lo, hi), parts.take, **self.beside(name))
         parts.add()
 
     def _push(self, name: str, pages: dict[str, np.ndarray], near: tuple[int, int], far: tuple[int, int]) -> None:
         # The window's totals are at the far ends; the senders are the other range.
         (to_lo, to_hi), (lo, hi) = near, far
-        state, reads = self.window(lo, hi)
+        state, reads = self.window(*(near if self.ranged else far))
         sent = self.message if self.program.numbered else self.message[lo:hi]
         push = self.kernels.make("push", self.ranged)
         params, totals = self.given(), self.totals[: to_hi - to_lo]
@@ -216,9 +218,10 @@ class CombineRun(Turning):
 
         side = self.side(name)
         if isinstance(side, Resident):
-            side.visit(self.team, call, alone=self.program.frontier and self.active < 64)
+            alone = self.program.frontier and self.active < 64
+            side.visit(self.team, call, alone=alone, **self.beside(name))
             return
-        side.visit(self._inside(name, pages[name], lo, hi), self._clipped(call, lo, hi))
+        side.visit(self._inside(name, pages[name], lo, hi), self._clipped(call, lo, hi), **self.beside(name))
 
     def _inside(self, name: str, pages: np.ndarray, lo: int, hi: int) -> np.ndarray:
         if not self.ranged:
@@ -269,6 +272,22 @@ def run(
         from penstock.engine.cpu import buckets
 
         return buckets.run(engine, program, plan, params, slots, vectors, active, until)
+    with engine.ledger.reserve(plan.edge_window_bytes, "state of arcs"):
+        held = _supersteps(engine, program, plan, params, slots, vectors, active, until)
+    state = dict(zip(program.state, held.state, strict=True))
+    return Outcome(state, slots, held.step, float(held.change), held.front, held.arc_fields())
+
+
+def _supersteps(
+    engine: Engine,
+    program: Combine,
+    plan: Plan,
+    params: dict[str, Any],
+    slots: Slots,
+    vectors: dict[str, np.ndarray],
+    active: np.ndarray | None,
+    until: Until | None,
+) -> CombineRun:
     stats, saver = engine.stats, engine.checkpoint
     with stats.phase("prepare"):
         held = CombineRun(engine, program, plan, params, slots, vectors, active)
@@ -293,4 +312,4 @@ def run(
                     saver.save(held.vectors(), held.scalars(), held.drop)
             if not program.frontier and until is None:
                 break
-    return Outcome(dict(zip(program.state, held.state, strict=True)), slots, held.step, float(held.change), held.front)
+    return held

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +14,7 @@ from penstock.engine.cpu.parts import read_column
 from penstock.engine.kernels import bits
 from penstock.engine.plan import Plan, Sides, number_dtype, sides_of
 from penstock.engine.program import Combine
-from penstock.engine.vectors import Slots
+from penstock.engine.vectors import Slots, fetch, let_go
 from penstock.memory.cache import Policy
 from penstock.memory.topology import Resident, Streamed
 
@@ -41,8 +43,8 @@ class Held:
         number = number_dtype(self.store)
         self.kernels: CombineKernels = combine_kernels(program, number)
         self.sides = sides_of(self.store, program.along)
-        if program.lanes > 1 and self.sides.pull:
-            self.sides = Sides(self.sides.pull, ())  # as planned: with lanes nothing turns around
+        if (program.lanes > 1 or program.edge_state) and self.sides.pull:
+            self.sides = Sides(self.sides.pull, ())  # as planned: with lanes, and fields of arcs, nothing turns around
         lanes, split = program.lanes, plan.ranges > 1
         self.ranged = split
         make = engine.vectors.make
@@ -54,6 +56,16 @@ class Held:
             vectors[name] if name in vectors else read_column(engine, slots, name, spilled=split)
             for name in program.stored_reads()
         )
+        from_disk = plan.tier == "disk"
+        directions = [self.store.direction(name) for name in plan.sides] if program.edge_state else []
+        self.edge_state = {
+            direction.name: tuple(
+                make(direction.arcs, kind, f"{name} of the arcs", spilled=from_disk and direction.arcs > 0)
+                for name, kind in program.edge_fields().items()
+            )
+            for direction in directions
+        }
+        self.spilled = split or (from_disk and bool(self.edge_state))
         self.zero = program.combine.zero(program.contribution_dtype(number))
         shape = (lambda n: n) if lanes == 1 else (lambda n: (n, lanes))
         self.message = (
@@ -158,7 +170,7 @@ class Held:
         initialise(last, last + np.uint64(1), last, state, reads, params, unused, np.uint32(0))
 
     def drop(self) -> None:
-        if self.ranged:
+        if self.spilled:
             self.engine.vectors.drop()
 
     @property
@@ -189,11 +201,42 @@ class Held:
     def side(self, name: str) -> Resident | Streamed:
         return self.arcs[self.store.direction(name).name]
 
+    def beside(self, name: str) -> dict[str, Any]:
+        """What a visit of this side is given beside its columns: the fields of its arcs."""
+        direction = self.store.direction(name).name
+        if direction not in self.edge_state:
+            return {}
+        arrays = self.edge_state[direction]
+        if self.plan.tier == "memory":
+            return {"beside": arrays}
+
+        everything = not self.program.frontier and not self.ranged
+
+        @contextlib.contextmanager
+        def using(begin: int, end: int) -> Iterator[None]:
+            for array in arrays if everything else ():
+                fetch(array, begin, end)
+            try:
+                yield
+            finally:
+                for array in arrays:
+                    let_go(array, begin, end)
+
+        return {"beside": arrays, "using": using}
+
     # ---- checkpoints
 
     def vectors(self) -> dict[str, np.ndarray]:
         """What a checkpoint holds."""
-        return {**dict(zip(self.program.state, self.state, strict=True)), "front.bits": self.front}
+        arcs = {
+            f"arcs.{side}.{name}": array for side, fields in self.arc_fields().items() for name, array in fields.items()
+        }
+        return {**dict(zip(self.program.state, self.state, strict=True)), **arcs, "front.bits": self.front}
+
+    def arc_fields(self) -> dict[str, dict[str, np.ndarray]]:
+        """What arcs keep, by side and field."""
+        names = self.program.edge_state
+        return {side: dict(zip(names, arrays, strict=True)) for side, arrays in self.edge_state.items()}
 
     def scalars(self) -> dict[str, Any]:
         names = ("step", "active", "tally", "change", "pulling", "before", "unseen")

@@ -69,6 +69,7 @@ class CombineKernels:
         found.zero = program.combine.zero(program.contribution_dtype(self.number))
         found.first, found.numbered, found.frontier = program.combine.first, program.numbered, program.frontier
         found.ranged, found.lanes, found.fast, found.loops = ranged, program.lanes, FAST, program.loops
+        found.kept = bool(program.edge_state)
         return found
 
 

@@ -3,10 +3,11 @@
     load(state, reads, i, n, j) -> v     store(state, i, j, new)      unpack(params) -> p     awake(new) -> bool
     arc_values(columns, a) -> e          emit(v, p)   edge(message, e, p)   combine(a, b)     update(v, total, p)
     wants(v, p)   tally(v, p)   change(v, new, p)   fold(a, b)   into(totals, i, value)
+    store_arc(columns, a, new) -> the contribution in what `edge` returned; keeps the rest in the arc's fields, if any
 
-and constants `frontier`, `ranged`, `wanted`, `first`, `numbered`, `zero`. State is addressed as `number - near`, what
-lies at the other end of an arc as `number - far`. Chunks of vertices or words are taken from a counter, so that one
-kernel serves a page and, on several threads, the whole graph.
+and constants `frontier`, `ranged`, `wanted`, `first`, `numbered`, `zero`, `kept` (arcs have fields). State is
+addressed as `number - near`, what lies at the other end of an arc as `number - far`. Chunks of vertices or words are
+taken from a counter, so that one kernel serves a page and, on several threads, the whole graph.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ def emit_active(c):
 
 def gatherer(c):
     """(total, whether anything arrived) over the arcs `begin` to `end`."""
-    combine, edge, arc_values, zero = c.combine, c.edge, c.arc_values, c.zero
+    combine, edge, arc_values, store_arc, zero = c.combine, c.edge, c.arc_values, c.store_arc, c.zero
     frontier, ranged, numbered, first, loops = c.frontier, c.ranged, c.numbered, c.first, c.loops
     kind = type(c.zero)  # else narrow numbers would widen as they add up, and wrap only where totals are stored
 
@@ -94,9 +95,11 @@ def gatherer(c):
             if frontier or first:
                 hit = True
             if numbered:
-                total = kind(combine(total, kind(edge(neighbours[a], arc_values(columns, a), p))))
+                new = edge(neighbours[a], arc_values(columns, a), p)
+                total = kind(combine(total, kind(store_arc(columns, a, new))))
             else:
-                total = kind(combine(total, kind(edge(message[u - far], arc_values(columns, a), p))))
+                sent = edge(message[u - far], arc_values(columns, a), p)
+                total = kind(combine(total, kind(store_arc(columns, a, sent))))
             if first:
                 break
         return total, hit
@@ -213,9 +216,11 @@ def part(c):
 
 
 def push(c):
-    """Carry the messages of a block's active vertices to the other ends of their arcs, into totals there."""
+    """Carry the messages of a block's active vertices to the other ends of their arcs, into totals there. In ranges the
+    state is that of the other ends."""
     load, unpack, emit, edge, arc_values, wants, into = c.load, c.unpack, c.emit, c.edge, c.arc_values, c.wants, c.into
     numbered, ranged, wanted, frontier, loops = c.numbered, c.ranged, c.wanted, c.frontier, c.loops
+    store_arc, asked = c.store_arc, c.ranged and c.wanted and c.kept
 
     def push(
         counter,
@@ -259,10 +264,13 @@ def push(c):
                             continue
                         if ranged and u - far >= np.uint64(totals.size):
                             continue
-                        # In ranges its state may not be here: whoever takes the total in asks.
+                        # In ranges whoever takes the total in asks: less state is touched. What an arc keeps cannot
+                        # wait for that.
+                        if asked and not wants(load(state, reads, u - far, u, np.uint64(0)), p):
+                            continue
                         if not ranged and wanted and not wants(load(state, reads, u - near, u, np.uint64(0)), p):
                             continue
-                        into(totals, u - far, edge(message, arc_values(columns, a), p))
+                        into(totals, u - far, store_arc(columns, a, edge(message, arc_values(columns, a), p)))
                         if frontier:
                             set_bit(touched, u)
 

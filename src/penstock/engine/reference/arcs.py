@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -22,10 +22,12 @@ class Arcs:
     near: np.ndarray
     far: np.ndarray
     columns: tuple[np.ndarray, ...]
+    place: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
+    """Once sorted: where each arc was before."""
 
     def sorted(self) -> Arcs:
         order = np.lexsort((self.far, self.near))
-        return Arcs(self.near[order], self.far[order], tuple(column[order] for column in self.columns))
+        return Arcs(self.near[order], self.far[order], tuple(column[order] for column in self.columns), order)
 
     def offsets(self, slots: int) -> list[int]:
         """Where the arcs of each slot begin, and where the last one's end."""

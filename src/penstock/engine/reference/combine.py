@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.engine.compile import edge_class
-from penstock.engine.plan import Plan, number_dtype
+from penstock.engine.plan import Plan, arcs_of, number_dtype
 from penstock.engine.program import Combine
 from penstock.engine.reference.arcs import arriving
 from penstock.engine.reference.state import State, cast, fold, params_of, standing_for
 from penstock.engine.vectors import Slots
+from penstock.errors import ProgramError
+from penstock.store.reader import Store
 
 if TYPE_CHECKING:
     from penstock.engine.engine import Engine, Outcome, Until
@@ -42,6 +44,8 @@ class CombineRun:
         self.kind = program.contribution_dtype(self.number)
         self.zero = program.combine.zero(self.kind)
         self._edge = edge_class(program)
+        self.kept = {name: np.zeros(len(self.arcs.far), kind) for name, kind in program.edge_fields().items()}
+        """The fields of the arcs, as these are stored."""
         self.step, self.tally, self.change = 0, 0.0, np.inf
         self.front = np.zeros(slots.count, bool)
         """Who is active: who emits."""
@@ -65,6 +69,8 @@ class CombineRun:
         moved, after = 0.0, np.zeros(slots.count, bool)
         # With a frontier the last slot, at whose vertices nothing can arrive, is never updated.
         for slot in range(slots.body if program.frontier else slots.count):
+            if program.edge_state and program.wants and not program.wants(self.state.vertex(slot), p):
+                continue  # its arcs are not asked
             totals, arrived = self.gather(slot, sent, p)
             if program.frontier and not arrived:
                 continue
@@ -100,13 +106,37 @@ class CombineRun:
             if messages is None or (sender == slot and not program.loops):
                 continue
             arrived = True
-            e = self._edge(*(column[arc] for column in self.arcs.columns))
+            place = self.arcs.place[arc]
+            kept = (values[place] for values in self.kept.values())
+            e = self._edge(*(column[arc] for column in self.arcs.columns), *kept)
             for lane, message in enumerate(messages):
-                found = cast(program.edge(message, e, p) if program.edge else message, self.kind)
-                totals[lane] = cast(combine(totals[lane], found), self.kind)
+                found = program.edge(message, e, p) if program.edge else message
+                if program.edge_state:
+                    found = self.keep(place, found)
+                totals[lane] = cast(combine(totals[lane], cast(found, self.kind)), self.kind)
             if program.combine.first:
                 break
         return totals, arrived
+
+    def keep(self, place: int, new: Any) -> Any:
+        """Give an arc the fields that `edge` returned; the contribution."""
+        if not isinstance(new, tuple) or len(new) <= len(self.kept):
+            names = ", ".join(self.kept)
+            raise ProgramError(f"edge of program {self.program.name} must return the contribution, {names}")
+        for values, value in zip(self.kept.values(), new[1:], strict=False):
+            values[place] = cast(value, values.dtype)
+        return new[0]
+
+    def arc_fields(self, store: Store) -> dict[str, dict[str, np.ndarray]]:
+        """What arcs keep, by side and field."""
+        found, begin = {}, 0
+        for name in arcs_of(store, self.program) if self.kept else ():
+            direction = store.direction(name)
+            found[direction.name] = {
+                field: values[begin : begin + direction.arcs] for field, values in self.kept.items()
+            }
+            begin += direction.arcs
+        return found
 
     def counted(self) -> float:
         """The tally over all vertices and lanes."""
@@ -158,4 +188,5 @@ def run(
             engine.stats.iteration(program=program.name, **figures, seconds=time.perf_counter() - began, **changed)
             if not program.frontier and until is None:
                 break
-    return Outcome(held.state.fields, slots, held.step, float(held.change), bitmap(held.front))
+    front, arcs = bitmap(held.front), held.arc_fields(engine.store)
+    return Outcome(held.state.fields, slots, held.step, float(held.change), front, arcs)

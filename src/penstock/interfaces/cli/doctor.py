@@ -60,6 +60,7 @@ def doctor(
     findings = examine(Path.cwd())
     well = all(finding.state != "bad" for finding in findings)
     findings += _rates(Path.cwd(), measure if well else False, threads)
+    findings += gpus(measure if well else False)
     if as_json:
         typer.echo(json.dumps([asdict(finding) for finding in findings], indent=2))
     else:
@@ -119,6 +120,61 @@ def _in_words(rates: Rates) -> Iterator[tuple[str, str]]:
     yield "arc", f"{nanoseconds(rates.push)} to push, {nanoseconds(rates.sweep)} to sweep, besides the gather"
     yield "page", f"{rates.page * 1e6:.1f} us to hand out; a byte read adds {nanoseconds(rates.stream)} to a busy pass"
     yield "start", f"{rates.start:.2f} s until a new process computes"
+
+
+def gpus(measure: bool | None) -> list[Finding]:
+    """What each GPU is and how fast; or why there is none. Where packages are missing, none is imported."""
+    from penstock.observe.gpus import driver, missing
+
+    reason = missing()
+    if reason is None:
+        try:
+            from penstock.memory import gpu
+
+            reason = gpu.why_not()
+        except Exception as error:  # libraries that do not fit together fail in many ways, and the CPU needs none
+            return [Finding("gpu", "warn", f"cannot be used: {type(error).__name__}: {error}".splitlines()[0])]
+    if reason is not None:
+        return [Finding("gpu", "ok", f"none: {reason}")]
+    found, version = [], driver()
+    for device in range(gpu.count()):
+        what = f"gpu {device}"
+        try:
+            with gpu.using(device):
+                free, total = gpu.free_memory()
+            text = f"{gpu.name(device)}, {format_size(free)} free of {format_size(total)}"
+            found.append(Finding(what, "ok", f"{text}; {f'driver {version}, ' if version else ''}{gpu.versions()}"))
+            found += _gpu_rates(device, False if gpu.SIMULATED else measure)
+        except Exception as error:
+            found.append(Finding(what, "warn", f"cannot be used: {type(error).__name__}: {error}".splitlines()[0]))
+    return found
+
+
+def _gpu_rates(device: int, measure: bool | None) -> list[Finding]:
+    from penstock.engine import rates
+    from penstock.memory import gpu
+
+    what = f"gpu {device} rates"
+    kept = rates.load_gpu(gpu.name(device))
+    if measure or (measure is None and kept is None):
+        from penstock.engine.gpu import calibrate
+
+        tell(f"measuring {gpu.name(device)} for some seconds ...")
+        kept = calibrate.measure(device)
+        rates.save_gpu(kept)
+    if kept is None:
+        return [Finding(what, "warn", "not measured here: run penstock doctor --measure")]
+    text = (
+        f"{kept.copy / 1e9:.1f} GB/s from pinned memory, {kept.memory / 1e9:.0f} GB/s of its own, "
+        f"{kept.launch * 1e6:.1f} us to start a kernel"
+    )
+    each = ", ".join(
+        f"{size >> 20} MiB {1e-9 / seconds:.1f}" for size, seconds in zip(kept.sizes, kept.gather, strict=True)
+    )
+    return [
+        Finding(what, "ok", text, kept.as_dict()),
+        Finding(f"gpu {device} gather", "ok", f"billions of arcs a second by size of the vector: {each}"),
+    ]
 
 
 def _python() -> Finding:

@@ -61,6 +61,7 @@ def with_options(**groups: Callable[..., Any]) -> Callable[[Callable[..., None]]
 
 SETTINGS = "Settings"
 CHECKPOINTS = "Checkpoints"
+GPU = "GPU"
 SPILL = "Spill files"
 """A panel of its own: beside --no-progress the long name of the quota would be cut off at 80 columns."""
 
@@ -94,7 +95,12 @@ def limits(
 def placement(
     device: Annotated[
         str | None,
-        _option("--device", panel=SETTINGS, metavar="NAME", help="Who computes: auto, cpu, or the slow reference."),
+        _option(
+            "--device",
+            panel=SETTINGS,
+            metavar="NAME",
+            help="Who computes: auto, cpu, gpu, gpu:N or the slow reference.",
+        ),
     ] = None,
     tier: Annotated[
         str | None,
@@ -115,8 +121,33 @@ def placement(
             help="10 for supersteps, 30s or 5m; 60s if not given.",
         ),
     ] = None,
+    gpu_memory_limit: Annotated[
+        str | None,
+        _option(
+            "--gpu-memory-limit", panel=GPU, metavar="SIZE", help="Its memory to stay inside; 90 % of what is free."
+        ),
+    ] = None,
+    gpu_streams: Annotated[
+        int | None, _option("--gpu-streams", panel=GPU, metavar="N", help="Streams that copy and compute; 4.", min=1)
+    ] = None,
+    gpu_devices: Annotated[
+        int | None, _option("--gpu-devices", panel=GPU, metavar="N", help="Spread over so many; 1.", min=1)
+    ] = None,
+    gpu_strategy: Annotated[
+        str | None,
+        _option("--gpu-strategy", panel=GPU, metavar="P|S", help="Spread the pages (P) or the state (S) over them."),
+    ] = None,
 ) -> dict[str, Any]:
-    given = {"device": device, "tier": tier, "checkpoint": checkpoint, "checkpoint_every": checkpoint_every}
+    given = {
+        "device": device,
+        "tier": tier,
+        "checkpoint": checkpoint,
+        "checkpoint_every": checkpoint_every,
+        "gpu_memory_limit": gpu_memory_limit,
+        "gpu_streams": gpu_streams,
+        "gpu_devices": gpu_devices,
+        "gpu_strategy": gpu_strategy,
+    }
     return {name: value for name, value in given.items() if value is not None}
 
 

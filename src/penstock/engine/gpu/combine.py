@@ -1,0 +1,363 @@
+"""Supersteps of a combine program on a GPU."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from penstock.engine.cpu.direction import ALPHA, BETA, PUSH_COST
+from penstock.engine.gpu.functions import plain_kernel
+from penstock.engine.gpu.held import Held, Window, blocks
+from penstock.engine.gpu.kernels import slots as each
+from penstock.engine.gpu.plan import make_device_plan
+from penstock.engine.plan import Plan
+from penstock.engine.program import Combine
+from penstock.engine.vectors import Slots
+from penstock.memory import gpu
+from penstock.memory.card import Array
+from penstock.memory.frames import DevicePages
+from penstock.memory.tasks import BLOCK
+from penstock.observe.progress import progress
+
+if TYPE_CHECKING:
+    from penstock.engine.engine import Engine, Outcome, Until
+
+ALL = (0, 1 << 32)
+"""The range of everything."""
+
+
+WIDER = 8
+"""How much wider a bucket is than for a few threads: there is more to do at once, for more who do it."""
+
+
+class CombineRun(Held):
+    """One run: supersteps until it is over."""
+
+    pulling, before = False, 0
+    unseen: int | None = None
+
+    # ---- which way
+
+    def choose(self) -> tuple[bool, dict[str, np.ndarray | None]]:
+        """Whether to pull, and which pages of which side to visit; None: all."""
+        program, sides = self.program, self.sides
+        if not program.frontier:
+            return bool(sides.pull), dict.fromkeys(sides.pull or sides.push)
+        if not sides.pull or not sides.push:
+            pull = bool(sides.pull)
+        elif all(side.resident for side in self.arcs.values()):
+            pull = self._turn()
+        else:
+            pull = self._fewer_pages()
+        names = sides.pull if pull else sides.push
+        if all(self.arcs[name].resident for name in names):
+            return pull, dict.fromkeys(names)
+        wanted = self._wanting() if pull else self.front
+        return pull, {name: self._pages(self.arcs[name], wanted) for name in names}
+
+    def _turn(self) -> bool:
+        """Beamer's rule: see `penstock.engine.cpu.direction`."""
+        program = self.program
+        if self.unseen is None:
+            self.unseen = sum(self.arcs[name].direction.arcs for name in self.sides.push)
+        if self.pulling:
+            self.pulling = self.active >= self.before or self.active > self.slots.active // BETA
+        if not self.pulling:
+            ratio = ALPHA if program.combine.first else PUSH_COST
+            self.pulling = self.arcs_ahead * ratio > self.unseen
+        if program.wants is not None:
+            self.unseen = max(0, self.unseen - self.arcs_ahead)
+        self.before = self.active
+        return self.pulling
+
+    def _fewer_pages(self) -> bool:
+        wanted = self._wanting()
+        pulled = sum(len(self._pages(self.arcs[name], wanted)) for name in self.sides.pull)
+        pushed = sum(len(self._pages(self.arcs[name], self.front)) for name in self.sides.push)
+        return pulled < 2 * pushed
+
+    def _wanting(self) -> Array | None:
+        """The bits of the vertices that still take contributions."""
+        if self.program.wants is None:
+            return None
+        if not hasattr(self, "_wanted"):
+            self._wanted = self._array(-(-self.slots.count // 32) + 1, np.uint32, "wanting")
+        self._wanted.array.fill(0)
+        for lo, hi in self.windows:
+            near = self.window(lo, hi)
+            self.kernels.make("wanting")(
+                self.stream, blocks((hi + 31) // 32 - lo // 32), BLOCK, np.uint32(lo), np.uint32(hi), near.near,
+                near.state, near.reads, self.given(), self.scalars.arg, self._wanted.arg,
+            )  # fmt: skip
+        return self._wanted
+
+    def _pages(self, side: DevicePages, chosen: Array | None) -> np.ndarray:
+        """The pages that hold a chosen vertex, found out on the device."""
+        count = len(side.direction)
+        if chosen is None or not count:
+            return np.arange(count)
+        marks = self.device.empty(count, np.uint8, "page marks")
+        plain_kernel(each.page_marks, BLOCK)(
+            self.stream, blocks(count), BLOCK, chosen.arg, side.first_of, side.vertices_of, marks.arg
+        )
+        self.stream.synchronize()
+        found = np.flatnonzero(gpu.download(marks.array))
+        marks.release()
+        return found
+
+    # ---- a superstep
+
+    def superstep(self) -> dict[str, Any]:
+        """Emit, carry, update; returns its figures."""
+        program, began = self.program, time.perf_counter()
+        copied, read, hits = self.device.read_counts()
+        figures: dict[str, Any] = {"frontier": self.active} if program.frontier else {}
+        pull, pages = self.choose()
+        if program.change or program.tally:
+            self.scalars.array.fill(0)
+        if not program.frontier or pull or self.ranged or program.lanes > 1:
+            self._emit()
+        if pull and self.fused:
+            near = self.window(0, self.slots.body)
+            self._pull(self.sides.pull[0], pages, near, ALL, fused=True)
+            if not program.frontier:
+                self._update(self.slots.active, self.slots.count, near, empty=True)
+        else:
+            self._carry(pull, pages)
+        self.step += 1
+        if program.frontier:
+            self.next_front()
+        self.change = self.read_change() if program.change else np.inf
+        self.stream.synchronize()
+        again, more, found = self.device.read_counts()
+        figures |= {"direction": "pull" if pull else "push", "seconds": time.perf_counter() - began}
+        if not all(side.resident for side in self.arcs.values()):
+            figures |= {"bytes_copied": again - copied, "bytes_read": more - read, "hits": found - hits}
+        if program.change:
+            figures["change"] = self.change
+        return figures
+
+    def next_front(self) -> None:
+        """What became active is the frontier of the next superstep."""
+        self.pack_front()
+
+    def _emit(self) -> None:
+        program, slots = self.program, self.slots
+        if program.numbered and not program.tally:
+            return
+        kernel = self.kernels.make("emit_active" if program.frontier else "emit")
+        ranges = self.windows if program.frontier else [*self.windows, (slots.body, slots.count)]
+        if not self.ranged:
+            ranges = [(0, slots.body if program.frontier else slots.count)]
+        for lo, hi in ranges:
+            near = self.window(lo, hi)
+            head = (self.stream, blocks(hi - lo), BLOCK, np.uint32(lo), np.uint32(hi), near.near)
+            tail = (near.state, near.reads, self.given(), self.scalars.arg, self.message.arg)
+            if program.frontier:
+                kernel(*head, self.front.arg, *tail)
+            else:
+                kernel(*head, np.uint32(slots.body), float(slots.rest), *tail)
+            if self.host_message is not None:
+                self.stream.synchronize()
+                gpu.download(self.message.array[: hi - lo], self.host_message[lo:hi])
+
+    def _far(self, lo: int, hi: int) -> None:
+        """The messages of a range, on the device."""
+        if self.host_message is not None:
+            self.stream.synchronize()
+            gpu.fill(self.message.array[: hi - lo], self.host_message[lo:hi])
+
+    def _pull(self, name: str, pages: Any, near: Window, far: tuple[int, int], *, fused: bool) -> None:
+        side, ranged = self.arcs[name], self.ranged
+        words, limit = np.uint64(side.page_words), np.uint32(side.limit)
+        parts, arrived = self.parts(side.direction)
+        make, given = self.kernels.make, self.given()
+        gather = make("pull", ranged=ranged, fused=fused)
+        pieces = make("pull_segments", ranged=ranged)
+        first, size = np.uint32(far[0]), np.uint32(min(far[1] - far[0], (1 << 32) - 1))
+        totals = self.message.arg if fused else self.totals.arg  # fused, none are kept
+        sent = (self.message.arg, first, size, self.front.arg)
+        here = (near.near, near.room, near.state, near.reads, given, self.scalars.arg)
+
+        def launch(stream: gpu.Stream, order: Any, tasks: int, segment_order: Any, segments: int) -> None:
+            pieces(
+                stream, segments, BLOCK, segment_order, side.segments, side.heavy, side.words, words, side.columns,
+                side.strides, side.frame_of, *sent, *here, parts.arg, arrived.arg,
+            )  # fmt: skip
+            gather(
+                stream, tasks, BLOCK, order, side.tasks, limit, side.words, words, side.columns, side.strides,
+                side.first_of, side.vertices_of, side.frame_of, *sent, *here, self.after.arg, totals, self.touched.arg,
+            )  # fmt: skip
+
+        side.visit(pages[name], launch)
+        make("finish", ranged=ranged, fused=fused)(
+            self.stream, blocks(len(side.work.vertex)), BLOCK, side.heavy, side.part_start, parts.arg, arrived.arg,
+            *here, self.after.arg, totals, self.touched.arg,
+        )  # fmt: skip
+
+    def _push(self, name: str, pages: Any, near: Window, far: tuple[int, int]) -> None:
+        side, ranged = self.arcs[name], self.ranged
+        words, limit = np.uint64(side.page_words), np.uint32(side.limit)
+        carry = self.kernels.make("push", ranged=ranged)
+        pieces = self.kernels.make("push_segments", ranged=ranged)
+        first, size = np.uint32(far[0]), np.uint32(min(far[1] - far[0], (1 << 32) - 1))
+        here = (
+            self.message.arg, self.front.arg, near.near, near.room, near.state, near.reads, self.given(),
+            self.scalars.arg, first, size, self.totals.arg, self.touched.arg,
+        )  # fmt: skip
+
+        def launch(stream: gpu.Stream, order: Any, tasks: int, segment_order: Any, segments: int) -> None:
+            pieces(
+                stream, segments, BLOCK, segment_order, side.segments, side.heavy, side.words, words, side.columns,
+                side.strides, side.frame_of, *here,
+            )  # fmt: skip
+            carry(
+                stream, tasks, BLOCK, order, side.tasks, limit, side.words, words, side.columns, side.strides,
+                side.first_of, side.vertices_of, side.frame_of, *here,
+            )  # fmt: skip
+
+        side.visit(pages[name], launch)
+
+    def _carry(self, pull: bool, pages: dict[str, np.ndarray | None]) -> None:
+        """Gather into totals, window by window and range by range, then update."""
+        slots = self.slots
+        if not self.ranged:
+            near = self.window(0, slots.body)
+            for name in self.sides.pull if pull else self.sides.push:
+                if pull:
+                    self._pull(name, pages, near, ALL, fused=False)
+                else:
+                    self._push(name, pages, near, ALL)
+            self._take_in(0, slots.body if self.program.frontier else slots.count, near)
+            return
+        for lo, hi in self.windows:
+            for far in self.windows:
+                for name in self.sides.pull if pull else self.sides.push:
+                    if pull:
+                        near = self.window(lo, hi)
+                        self._far(*far)
+                        self._pull(name, pages, near, far, fused=False)
+                    else:
+                        # The window's totals are at the far ends; the senders are the other range.
+                        self._far(*far)
+                        self._push(name, pages, Window(*far, *self._args()), (lo, hi))
+            near = self.window(lo, hi)
+            self._take_in(lo, hi, near)
+            self.save(near)
+        if not self.program.frontier:
+            near = self.window(slots.body, slots.count)
+            self._update(slots.body, slots.count, near, empty=True)
+            self.save(near)
+
+    def _take_in(self, lo: int, hi: int, near: Window) -> None:
+        """Update a window by its totals."""
+        if not self.program.frontier:
+            self._update(lo, hi, near, empty=False)
+            return
+        self.kernels.make("absorb")(
+            self.stream, blocks(hi - lo), BLOCK, np.uint32(lo), np.uint32(hi), near.near, near.state, near.reads,
+            self.given(), self.scalars.arg, self.totals.arg, self.touched.arg, self.after.arg,
+        )  # fmt: skip
+
+    def _update(self, lo: int, hi: int, near: Window, *, empty: bool) -> None:
+        totals = self.message.arg if empty else self.totals.arg
+        self.kernels.make("update_all", empty=empty)(
+            self.stream, blocks(hi - lo), BLOCK, np.uint32(lo), np.uint32(hi), near.near, np.uint32(self.slots.body),
+            float(self.slots.rest), near.state, near.reads, self.given(), self.scalars.arg, totals,
+        )  # fmt: skip
+
+
+class BucketRun(CombineRun):
+    """Supersteps of the vertices with the least values only: those below a limit that moves on when none is left."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        bucketed = self.program.bucketed
+        assert bucketed is not None
+        self.field = self.program.fields()[bucketed.field]
+        self.delta = WIDER * float(self.params[bucketed.delta])
+        self.most = self.field.type(np.inf if self.field.kind == "f" else np.iinfo(self.field).max)
+        kind = self.field if self.field.kind != "f" else np.dtype(f"int{8 * self.field.itemsize}")
+        self.least = self._array(1, kind, "least")
+        self.limit = self.field.type(0)
+        # What was packed at the start waits, as what becomes active later does.
+        front = gpu.download(self.front.array)
+        waiting = np.unpackbits(front.view(np.uint8), bitorder="little")[: self.slots.count]
+        gpu.fill(self.after.array, waiting)
+        self.next_front()
+
+    def next_front(self) -> None:
+        """Select those below the limit; if none is, move it on."""
+        least = self._select()
+        if not self.active and least != self.most:
+            self.limit = self._limit(least)
+            self._select()
+
+    def _select(self) -> Any:
+        kind = self.least.array.dtype
+        top = self.most.view(kind) if self.field.kind == "f" else self.most
+        self.counts.array.fill(0)
+        self.least.array.fill(top[()])
+        for lo, hi in self.windows if self.ranged else [(0, self.slots.count)]:
+            near = self.window(lo, hi)
+            self.kernels.make("select")(
+                self.stream, blocks(-(-self.slots.count // 32)), BLOCK, np.uint32(self.slots.count), near.state,
+                self.limit, self.after.arg, self.degrees.arg, self.front.arg, self.counts.arg, self.least.arg,
+            )  # fmt: skip
+        self.read_front()
+        found = gpu.download(self.least.array)[0]
+        return found.view(self.field) if self.field.kind == "f" else found
+
+    def _limit(self, least: Any) -> Any:
+        """The end of the bucket of the least value that waits; see `penstock.engine.cpu.buckets`."""
+        if self.field.kind == "f":
+            end = (math.floor(least / self.delta) + 1) * self.delta if 0 <= least < np.inf else 0.0
+            return max(self.field.type(end), np.nextafter(self.field.type(least), self.field.type(np.inf)))
+        delta = max(1, int(self.delta))
+        return self.field.type(min((int(least) // delta + 1) * delta, int(self.most)))
+
+
+def run(
+    engine: Engine,
+    program: Combine,
+    plan: Plan,
+    params: dict[str, Any],
+    slots: Slots,
+    vectors: dict[str, np.ndarray],
+    active: np.ndarray | None,
+    until: Until | None,
+) -> Outcome:
+    """Supersteps until nothing is active, or `until` says so."""
+    from penstock.engine.engine import Outcome
+
+    stats, device = engine.stats, engine.gpu
+    limit = device.ledger.limit
+    planned = make_device_plan(program, engine.store, slots.count, limit, engine.settings.state_ranges)
+    # In ranges a bucket would be one more pass: the order changes no result.
+    kind = BucketRun if program.bucketed is not None and planned.ranges == 1 else CombineRun
+    if device.ledger.free < planned.state_bytes + planned.least_bytes:
+        device.close_pages()
+    with stats.phase("prepare"):
+        held = kind(engine, device, program, planned, params, slots, vectors, active)
+    try:
+        with stats.phase("load"):
+            held.open_sides()
+        with stats.phase("run"), progress(program.name, total=None, unit="supersteps", settings=engine.settings) as bar:
+            while not program.frontier or held.active:
+                if until is not None:
+                    held.publish(vectors)
+                    if until(held.step, held.change):
+                        break
+                stats.iteration(program=program.name, **held.superstep())
+                bar.advance(1)
+                if not program.frontier and until is None:
+                    break
+        with stats.phase("copy back"):
+            front = held.finish()
+    finally:
+        held.close()
+    state = dict(zip(program.state, held.host_state, strict=True))
+    return Outcome(state, slots, held.step, float(held.change), front)

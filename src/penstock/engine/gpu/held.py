@@ -1,0 +1,276 @@
+"""What a run of a combine program holds on the device: its vectors, bytes and bits, and its windows of them."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from penstock.engine.cpu.parts import read_column
+from penstock.engine.gpu.functions import gpu_kernels, held_dtype, plain_kernel, totals_dtype
+from penstock.engine.gpu.kernels import combine as along
+from penstock.engine.gpu.kernels import slots as each
+from penstock.engine.gpu.plan import DevicePlan
+from penstock.engine.plan import number_dtype, sides_of
+from penstock.engine.program import Combine
+from penstock.engine.vectors import Slots
+from penstock.memory import gpu
+from penstock.memory.cache import Policy
+from penstock.memory.card import Array, Card
+from penstock.memory.tasks import BLOCK, cut
+from penstock.store.reader import Direction
+
+if TYPE_CHECKING:
+    from penstock.engine.engine import Engine
+
+
+def blocks(count: int) -> int:
+    """Blocks for so many threads."""
+    return -(-count // BLOCK)
+
+
+class Window:
+    """A range of slots whose state is on the device: what kernels address as `number - near`."""
+
+    def __init__(self, lo: int, hi: int, state: tuple[Any, ...], reads: tuple[Any, ...]) -> None:
+        self.lo, self.hi, self.state, self.reads = lo, hi, state, reads
+        self.near, self.room = np.uint32(lo), np.uint32(hi - lo)
+
+
+class Held:
+    """The state of one run."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        device: Card,
+        program: Combine,
+        plan: DevicePlan,
+        params: dict[str, Any],
+        slots: Slots,
+        vectors: dict[str, np.ndarray],
+        active: np.ndarray | None,
+    ) -> None:
+        self.engine, self.device, self.program, self.plan = engine, device, program, plan
+        self.params, self.slots, self.stream = params, slots, device.stream
+        self.store, number = engine.store, number_dtype(engine.store)
+        self.kernels = gpu_kernels(program, number, BLOCK)
+        self.sides = sides_of(engine.store, program.along)
+        self.ranged = plan.ranges > 1
+        self.fused = not self.ranged and program.lanes == 1 and len(self.sides.pull) == 1
+        self.windows = self._windows(plan.ranges)
+        self._arrays: list[Array] = []
+        lanes = program.lanes
+        self.zero = program.combine.zero(program.contribution_dtype(number))
+
+        # On the host: where results end up, and in ranges the state itself.
+        make = engine.vectors.make
+        self.host_state = tuple(
+            vectors[name] if name in vectors else make(slots.count, kind, name, lanes=lanes)
+            for name, kind in program.fields().items()
+        )
+        given = [vectors.get(name) for name in program.stored_reads()]
+        self.host_reads = tuple(
+            found if found is not None else read_column(engine, slots, name)
+            for name, found in zip(program.stored_reads(), given, strict=True)
+        )
+        self.host_message: np.ndarray | None = None
+        widest = max(hi - lo for lo, hi in [*self.windows, (slots.body, slots.count)])
+        length = widest if self.ranged else slots.count
+
+        def shape(n: int) -> Any:
+            return n if lanes == 1 else (n, lanes)
+
+        self.state = tuple(self._array(shape(length), host.dtype, "state") for host in self.host_state)
+        self.reads = tuple(self._array(length, host.dtype, "reads") for host in self.host_reads)
+        kind = number if program.numbered else np.dtype(program.message)
+        self.message = self._array(shape(1 if program.numbered else length), kind, "messages")
+        if self.ranged and not program.numbered:
+            self.host_message = make(slots.count, kind, "messages", lanes=lanes)
+        self.total_kind = totals_dtype(program, number)
+        self._totals: Array | None = None
+        words = -(-slots.count // 32) + 1
+        marks = slots.count if program.frontier else 1
+        self.after = self._array(marks, np.uint8, "active", 0)
+        self.touched = self._array(marks, np.uint8, "touched", 0)
+        self.front = self._array(words, np.uint32, "frontier", 0xFFFFFFFF if not program.frontier else 0)
+        self.scalars = self._array(2, np.float64, "scalars", 0)
+        self.counts = self._array(2, np.uint64, "counts", 0)
+        self.degrees = self._degrees()
+        self.pack = plain_kernel(each.pack, BLOCK)
+        self.active, self.arcs_ahead = 0, 0
+        self.step, self.change = 0, np.inf
+        self._parts: dict[str, tuple[Array, Array]] = {}
+        self._upload()
+        if set(program.state) - set(vectors):
+            self._initialise()
+        elif active is not None:
+            given_active = np.unpackbits(active.view(np.uint8), bitorder="little")[: slots.count]
+            gpu.fill(self.after.array, np.pad(given_active, (0, slots.count - len(given_active))))
+        if program.frontier:
+            self.pack_front()
+
+    # ---- set-up
+
+    def _array(self, shape: Any, dtype: Any, what: str, value: Any = None) -> Array:
+        found = self.device.empty(shape, dtype, what)
+        if value is not None:
+            found.array.fill(value)
+        self._arrays.append(found)
+        return found
+
+    def _windows(self, ranges: int) -> list[tuple[int, int]]:
+        cuts = np.unique(np.linspace(0, self.slots.body, ranges + 1).astype(np.int64))
+        return [(int(a), int(b)) for a, b in itertools.pairwise(cuts)] or [(0, 0)]
+
+    def _degrees(self) -> Array:
+        """The arcs that the frontier's vertices send along, to choose a direction by."""
+        if not self.program.frontier or not self.sides.push:
+            return self._array(1, np.uint32, "degrees", 0)
+        found = np.zeros(self.store.active, np.uint32)
+        for name in self.sides.push:
+            found += self.store.vertex_column(f"{name}_degree").read(0, self.store.active).astype(np.uint32)
+        return self._kept(self.device.upload(found, "degrees"))
+
+    def _kept(self, array: Array) -> Array:
+        self._arrays.append(array)
+        return array
+
+    def given(self) -> tuple[Any, ...]:
+        return (*self.params.values(), self.slots.vertices, self.step, 0.0)
+
+    def _initialise(self) -> None:
+        slots, frontier = self.slots, self.program.frontier
+        places = np.array([slots.of(number) for number in slots.seeds], np.uint32)
+        # A vertex given twice is the first of the two.
+        order = np.arange(len(places), 0, -1, dtype=np.uint32)
+        seeds = self._kept(self.device.upload(places[::-1].copy(), "seeds"))
+        numbers = self._kept(self.device.upload(order, "seeds"))
+        for lo, hi in [*self.windows, (slots.body, slots.count)]:
+            near = self.window(lo, hi)
+            args = (near.state, near.reads, self.given(), self.scalars.arg, self.after.arg)
+            self.kernels.make("initialise")(
+                self.stream, blocks(hi - lo), BLOCK, np.uint32(lo), np.uint32(hi), near.near, *args
+            )
+            for k in range(len(places)):  # one by one: the same vertex may be there twice
+                one = slice(k, k + 1)
+                self.kernels.make("initialise_seeds")(
+                    self.stream, 1, 1, gpu.view(seeds.array[one]), gpu.view(numbers.array[one]), near.near, near.room,
+                    *args,
+                )  # fmt: skip
+            self.save(near)
+        if frontier:
+            # The last slot stands for vertices that have no arcs: it has a state, but is never active.
+            self.stream.synchronize()
+            self.after.array[slots.body : slots.count].fill(0)
+
+    def _upload(self) -> None:
+        """What is read, and fields that were given; the others are zero, as their vectors are."""
+        if not self.ranged:
+            for mine, host in zip((*self.state, *self.reads), (*self.host_state, *self.host_reads), strict=True):
+                gpu.fill(mine.array, host)
+
+    # ---- windows
+
+    def window(self, lo: int, hi: int) -> Window:
+        """These slots on the device; in ranges they are copied there."""
+        if not self.ranged:
+            return Window(0, self.slots.count, *self._args())
+        self.stream.synchronize()
+        for mine, host in zip((*self.state, *self.reads), (*self.host_state, *self.host_reads), strict=True):
+            gpu.fill(mine.array[: hi - lo], host[lo:hi])
+        return Window(lo, hi, *self._args())
+
+    def _args(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        return tuple(array.arg for array in self.state), tuple(array.arg for array in self.reads)
+
+    def save(self, window: Window) -> None:
+        """In ranges: keep the window's state on the host."""
+        if self.ranged:
+            self.stream.synchronize()
+            for mine, host in zip(self.state, self.host_state, strict=True):
+                gpu.download(mine.array[: window.hi - window.lo], host[window.lo : window.hi])
+
+    @property
+    def totals(self) -> Array:
+        """What arrives at the vertices of a window; always left at the monoid's zero."""
+        if self._totals is None:
+            widest = max(hi - lo for lo, hi in self.windows)
+            length = max(1, widest if self.ranged else self.slots.count)
+            lanes = self.program.lanes
+            zero = held_dtype(np.dtype(type(self.zero))).type(self.zero)
+            if zero.dtype != self.total_kind:
+                zero = zero.view(self.total_kind)
+            self._totals = self._array(length if lanes == 1 else (length, lanes), self.total_kind, "totals")
+            self._totals.array.fill(zero[()])
+        return self._totals
+
+    def parts(self, direction: Direction) -> tuple[Array, Array]:
+        """Totals of the pieces of heavy vertices, and whether anything arrived over them."""
+        if direction.name not in self._parts:
+            count, kind = max(1, len(cut(direction).segments)), held_dtype(np.dtype(type(self.zero)))
+            self._parts[direction.name] = (
+                self._array((count, self.program.lanes), kind, "parts"),
+                self._array(count, np.uint8, "parts", 0),
+            )
+        return self._parts[direction.name]
+
+    def open_sides(self) -> None:
+        """The arcs: after the vectors, so that they take what is left."""
+        if not self.fused or self.program.frontier:
+            _ = self.totals
+        policy: Policy = "lru" if self.program.frontier else "resident"
+        names = tuple(dict.fromkeys((*self.sides.pull, *self.sides.push)))
+        if not self.program.frontier:
+            names = self.sides.pull or self.sides.push
+        for name in names:  # before the pages, which take what is left
+            self.parts(self.store.direction(name))
+        self.arcs = self.device.pages(names, self.program.columns, policy)
+
+    # ---- what is active
+
+    def pack_front(self) -> None:
+        """The bytes of active vertices become the frontier's bits; how many, and how many arcs they have."""
+        self.counts.array.fill(0)
+        count = self.slots.count
+        self.pack(
+            self.stream, blocks(-(-count // 32)), BLOCK, np.uint32(count), self.after.arg, self.degrees.arg,
+            self.front.arg, self.counts.arg,
+        )  # fmt: skip
+        self.read_front()
+
+    def read_front(self) -> None:
+        """Wait for the counts."""
+        found = gpu.download(self.counts.array)
+        self.active, self.arcs_ahead = int(found[each.ACTIVE]), int(found[each.ARCS])
+
+    def read_change(self) -> float:
+        """Wait for the change of the superstep."""
+        return float(gpu.download(self.scalars.array)[along.CHANGE])
+
+    def publish(self, vectors: dict[str, np.ndarray]) -> None:
+        """Fields that the caller gave it may look at between supersteps."""
+        for name, mine, host in zip(self.program.state, self.state, self.host_state, strict=True):
+            if name in vectors and not self.ranged:
+                gpu.download(mine.array, host)
+
+    # ---- the end
+
+    def finish(self) -> np.ndarray:
+        """Copy the state to the host; returns the frontier's bits."""
+        self.stream.synchronize()
+        if not self.ranged:
+            for mine, host in zip(self.state, self.host_state, strict=True):
+                gpu.download(mine.array, host)
+        bits = gpu.download(self.front.array)
+        padded = np.zeros(-(-len(bits) // 2) * 2, np.uint32)
+        padded[: len(bits)] = bits
+        return padded.view(np.uint64)
+
+    def close(self) -> None:
+        """Give the device's memory back."""
+        self.stream.synchronize()
+        for array in self._arrays:
+            array.release()
+        self._arrays.clear()

@@ -1,0 +1,413 @@
+"""Templates of the combine form for the GPU. Each makes a kernel around a program's functions, given as `c`; see
+`penstock.engine.kernels.combine` for their names. Here besides: `kind`, what contributions are held as; `get(message,
+i, j)`, `of_total(totals, i, j)`, `set_total(totals, i, j, value)`, `into(totals, i, j, value)`, which other threads do
+at the same time; `lanes`, `laned`, `fused`; `block`, the threads of a block.
+
+A kernel goes over tasks, pieces of pages (see `penstock.memory.tasks`): a block takes one, `width` threads each vertex.
+Heavy vertices are left to segments, a block each, whose totals are finished later. What is active or touched is a byte
+per slot, written without care by anyone, and packed to bits between supersteps.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from penstock.memory.device import inlined
+from penstock.memory.gpu import SIMULATED, cuda, inside
+
+CHANGE, TALLY = 0, 1
+"""Places among the scalars."""
+ACTIVE, ARCS = 0, 1
+"""Places among the counts."""
+
+
+@inlined
+def together():
+    """Threads of a warp wait for one another; simulated ones, which have none, for all of their block."""
+    if SIMULATED:
+        inside.syncthreads()
+    else:
+        inside.syncwarp()
+
+
+@inlined
+def has(front, u):
+    """Whether the bit of a vertex is set."""
+    return (front[u >> np.uint32(5)] >> (u & np.uint32(31))) & np.uint32(1) != np.uint32(0)
+
+
+def gatherer(c):
+    """(total, whether anything arrived) over every `step`-th arc from `a` to `end` of a page."""
+    combine, edge, arc_values, zero, kind, get = c.combine, c.edge, c.arc_values, c.zero, c.kind, c.get
+    frontier, ranged, numbered, first, loops = c.frontier, c.ranged, c.numbered, c.first, c.loops
+    plain = not (frontier or ranged or first) and loops and not numbered
+
+    def gather(n, words, base, a, end, step, columns, strides, frame, message, far, size, front, p, j):
+        total, hit = zero, False
+        if plain:
+            # Four at a time: a thread waits for memory once, not four times.
+            while np.uint64(a) + np.uint64(3) * np.uint64(step) < np.uint64(end):
+                b, c, d = np.uint32(a + step), np.uint32(a + step + step), np.uint32(a + step + step + step)
+                u, v = words[base + np.uint64(a)], words[base + np.uint64(b)]
+                w, x = words[base + np.uint64(c)], words[base + np.uint64(d)]
+                k, q = get(message, u, j), get(message, v, j)
+                m, o = get(message, w, j), get(message, x, j)
+                total = kind(combine(total, kind(edge(k, arc_values(columns, strides, frame, a), p))))
+                total = kind(combine(total, kind(edge(q, arc_values(columns, strides, frame, b), p))))
+                total = kind(combine(total, kind(edge(m, arc_values(columns, strides, frame, c), p))))
+                total = kind(combine(total, kind(edge(o, arc_values(columns, strides, frame, d), p))))
+                a = np.uint32(d + step)
+        while a < end:
+            u = words[base + np.uint64(a)]
+            at = a
+            a = np.uint32(a + step)
+            if not loops and u == n:
+                continue
+            if ranged and np.uint32(u - far) >= size:
+                continue
+            if frontier and not has(front, u):
+                continue
+            if frontier or first:
+                hit = True
+            e = arc_values(columns, strides, frame, at)
+            if numbered:
+                total = kind(combine(total, kind(edge(u, e, p))))
+            else:
+                total = kind(combine(total, kind(edge(get(message, np.uint32(u - far), j), e, p))))
+            if first:
+                break
+        return total, hit
+
+    return inlined(gather)
+
+
+def merger(c):
+    """(total, whether anything arrived) of two pieces."""
+    combine, kind, flagged = c.combine, c.kind, c.frontier or c.first
+
+    def merge(a, hit_a, b, hit_b):
+        if not flagged:
+            return kind(combine(a, b)), False
+        if not hit_b:
+            return a, hit_a
+        if not hit_a:
+            return b, hit_b
+        return kind(combine(a, b)), True
+
+    return inlined(merge)
+
+
+def folder(c):
+    """Fold the changes of a block's threads into the scalar."""
+    fold, largest, block = c.fold, c.change_largest, c.block
+
+    def fold_block(shared, tid, moved, scalars):
+        shared[tid] = moved
+        step = np.uint32(block // 2)
+        inside.syncthreads()
+        while step > np.uint32(0):
+            if tid < step:
+                shared[tid] = fold(shared[tid], shared[tid + step])
+            step >>= np.uint32(1)
+            inside.syncthreads()
+        if tid == np.uint32(0) and shared[0] != 0.0:
+            if largest:
+                inside.atomic.max(scalars, CHANGE, shared[0])
+            else:
+                inside.atomic.add(scalars, CHANGE, shared[0])
+
+    return inlined(fold_block)
+
+
+def pull(c):
+    """Gather for the vertices of a task; update them, or add to their totals for later."""
+    gather, merge, fold_block = gatherer(c), merger(c), folder(c)
+    load, store, unpack, update, awake, wants = c.load, c.store, c.unpack, c.update, c.awake, c.wants
+    change, fold, combine, kind = c.change, c.fold, c.combine, c.kind
+    of_total, set_total = c.of_total, c.set_total
+    frontier, wanted, changing, fused, ranged = c.frontier, c.wanted, c.changing, c.fused, c.ranged
+    flagged, lanes, block, held = c.frontier or c.first, c.lanes, c.block, c.held
+
+    def pull(
+        order, tasks, heaviest, words, page_words, columns, strides, first_of, vertices_of, frame_of,
+        message, far, size, front, near, room, state, reads, params, scalars, after, totals, touched,
+    ):  # fmt: skip
+        sums = cuda.shared.array(block, held)
+        hits = cuda.shared.array(block, np.uint8)
+        p = unpack(params, scalars)
+        tid = np.uint32(cuda.threadIdx.x)
+        task = order[cuda.blockIdx.x]
+        page, begin, count, width = tasks[task, 0], tasks[task, 1], tasks[task, 2], tasks[task, 3]
+        frame = frame_of[page]
+        base = np.uint64(frame) * page_words
+        slots = base + page_words - np.uint64(vertices_of[page]) - np.uint64(1)
+        lane = tid & np.uint32(width - np.uint32(1))
+        groups = np.uint32(block) // width
+        moved = 0.0
+        r = tid // width
+        rest = np.uint32((count + groups - np.uint32(1)) // groups)
+        while rest > np.uint32(0):
+            rest -= np.uint32(1)
+            live = r < count
+            n, lo, hi = np.uint32(0), np.uint32(0), np.uint32(0)
+            if live:
+                i = np.uint32(begin + r)
+                n = np.uint32(first_of[page] + i)
+                lo, hi = words[slots + np.uint64(i)], words[slots + np.uint64(i) + np.uint64(1)]
+                live = hi - lo <= heaviest
+                if ranged and np.uint32(n - near) >= room:
+                    live = False
+            if live and wanted:
+                wishes = False
+                for j in range(lanes):
+                    if wants(load(state, reads, np.uint32(n - near), n, j), p):
+                        wishes = True
+                live = wishes
+            if not live:
+                hi = lo
+            for j in range(lanes):
+                total, hit = gather(
+                    n, words, base, np.uint32(lo + lane), hi, width, columns, strides, frame, message, far, size,
+                    front, p, j,
+                )  # fmt: skip
+                if width > np.uint32(1):
+                    sums[tid] = total
+                    if flagged:
+                        hits[tid] = np.uint8(1) if hit else np.uint8(0)
+                    step = np.uint32(width >> np.uint32(1))
+                    together()
+                    while step > np.uint32(0):
+                        if lane < step:
+                            total, hit = merge(
+                                kind(sums[tid]), flagged and hits[tid] != 0,
+                                kind(sums[tid + step]), flagged and hits[tid + step] != 0,
+                            )  # fmt: skip
+                            sums[tid] = total
+                            if flagged:
+                                hits[tid] = np.uint8(1) if hit else np.uint8(0)
+                        step >>= np.uint32(1)
+                        together()
+                if lane == np.uint32(0) and live and (hit or not flagged or (fused and not frontier)):
+                    i = np.uint32(n - near)
+                    if fused:
+                        old = load(state, reads, i, n, j)
+                        new = update(old, total, p)
+                        store(state, i, j, new)
+                        if changing:
+                            moved = fold(moved, change(old, new, p))
+                        if frontier and awake(new):
+                            after[n] = np.uint8(1)
+                    else:
+                        set_total(totals, i, j, kind(combine(of_total(totals, i, j), total)))
+                        if frontier:
+                            touched[n] = np.uint8(1)
+            r += groups
+        if fused and changing:
+            fold_block(cuda.shared.array(block, np.float64), tid, moved, scalars)
+
+    return pull
+
+
+def pull_segments(c):
+    """Gather for one piece of a heavy vertex, into its part."""
+    gather, merge = gatherer(c), merger(c)
+    load, unpack, wants, kind = c.load, c.unpack, c.wants, c.kind
+    wanted, ranged, flagged, lanes, block, held = c.wanted, c.ranged, c.frontier or c.first, c.lanes, c.block, c.held
+
+    def pull_segments(
+        order, segments, heavy, words, page_words, columns, strides, frame_of,
+        message, far, size, front, near, room, state, reads, params, scalars, parts, arrived,
+    ):  # fmt: skip
+        sums = cuda.shared.array(block, held)
+        hits = cuda.shared.array(block, np.uint8)
+        p = unpack(params, scalars)
+        tid = np.uint32(cuda.threadIdx.x)
+        segment = order[cuda.blockIdx.x]
+        frame = frame_of[segments[segment, 0]]
+        base = np.uint64(frame) * page_words
+        n = heavy[segments[segment, 3]]
+        lo, hi = segments[segment, 1], segments[segment, 2]
+        live = True
+        if ranged and np.uint32(n - near) >= room:
+            live = False
+        if live and wanted:
+            wishes = False
+            for j in range(lanes):
+                if wants(load(state, reads, np.uint32(n - near), n, j), p):
+                    wishes = True
+            live = wishes
+        if not live:
+            hi = lo
+        for j in range(lanes):
+            total, hit = gather(
+                n, words, base, np.uint32(lo + tid), hi, np.uint32(block), columns, strides, frame, message, far, size,
+                front, p, j,
+            )  # fmt: skip
+            sums[tid] = total
+            hits[tid] = np.uint8(1) if hit else np.uint8(0)
+            step = np.uint32(block // 2)
+            cuda.syncthreads()
+            while step > np.uint32(0):
+                if tid < step:
+                    total, hit = merge(kind(sums[tid]), hits[tid] != 0, kind(sums[tid + step]), hits[tid + step] != 0)
+                    sums[tid] = total
+                    hits[tid] = np.uint8(1) if hit else np.uint8(0)
+                step >>= np.uint32(1)
+                cuda.syncthreads()
+            if tid == np.uint32(0) and live:
+                parts[segment, j] = total
+                # Where nothing need arrive, a part that was gathered counts all the same.
+                arrived[segment] = np.uint8(1) if hit or not flagged else np.uint8(0)
+
+    return pull_segments
+
+
+def finish(c):
+    """Put the parts of each heavy vertex together; update it, or add to its totals. Leaves the parts empty."""
+    merge, fold_block = merger(c), folder(c)
+    load, store, unpack, update, awake, wants = c.load, c.store, c.unpack, c.update, c.awake, c.wants
+    change, fold, combine, kind, zero = c.change, c.fold, c.combine, c.kind, c.zero
+    of_total, set_total = c.of_total, c.set_total
+    frontier, changing, fused, ranged, wanted = c.frontier, c.changing, c.fused, c.ranged, c.wanted
+    lanes, block = c.lanes, c.block
+
+    def finish(heavy, part_start, parts, arrived, near, room, state, reads, params, scalars, after, totals, touched):
+        tid = np.uint32(cuda.threadIdx.x)
+        h = np.uint32(cuda.blockIdx.x) * np.uint32(block) + tid
+        moved = 0.0
+        p = unpack(params, scalars)
+        if h < np.uint32(heavy.size):
+            n = heavy[h]
+            i = np.uint32(n - near)
+            gathered = not ranged or i < room
+            for j in range(lanes):
+                total, hit, any_part = zero, False, False
+                k = part_start[h]
+                while k < part_start[h + np.uint32(1)]:
+                    if arrived[k] != 0:
+                        any_part = True
+                        total, hit = merge(total, hit, kind(parts[k, j]), True)
+                    k += np.uint32(1)
+                if gathered and (any_part or (fused and not frontier)):
+                    if fused:
+                        old = load(state, reads, i, n, j)
+                        if not wanted or wants(old, p):
+                            new = update(old, total, p)
+                            store(state, i, j, new)
+                            if changing:
+                                moved = fold(moved, change(old, new, p))
+                            if frontier and awake(new):
+                                after[n] = np.uint8(1)
+                    else:
+                        set_total(totals, i, j, kind(combine(of_total(totals, i, j), total)))
+                        if frontier:
+                            touched[n] = np.uint8(1)
+            k = part_start[h]
+            while k < part_start[h + np.uint32(1)]:
+                arrived[k] = np.uint8(0)
+                k += np.uint32(1)
+        if fused and changing:
+            fold_block(cuda.shared.array(block, np.float64), tid, moved, scalars)
+
+    return finish
+
+
+def pusher(c):
+    """Carry one vertex's message along every `step`-th of its arcs in a page."""
+    load, emit, edge, arc_values, wants = c.load, c.emit, c.edge, c.arc_values, c.wants
+    into, get, kind, message_kind = c.into, c.get, c.kind, c.message_kind
+    numbered, ranged, wanted, frontier, loops, lanes = c.numbered, c.ranged, c.wanted, c.frontier, c.loops, c.lanes
+    laned = c.lanes > 1
+
+    def carry(
+        n, words, base, a, end, step, columns, strides, frame, sent, near, state, reads, p, far, size, totals, touched
+    ):
+        while a < end:
+            u = words[base + np.uint64(a)]
+            at = a
+            a = np.uint32(a + step)
+            if not loops and u == n:
+                continue
+            if ranged and np.uint32(u - far) >= size:
+                continue
+            # In ranges its state may not be here, and of several lanes each has its own wish: who takes it in asks.
+            asked = wanted and not ranged and not laned
+            if asked and not wants(load(state, reads, np.uint32(u - near), u, 0), p):
+                continue
+            e = arc_values(columns, strides, frame, at)
+            for j in range(lanes):
+                if numbered:
+                    into(totals, np.uint32(u - far), j, kind(edge(n, e, p)))
+                elif ranged or laned:
+                    into(totals, np.uint32(u - far), j, kind(edge(get(sent, np.uint32(n - near), j), e, p)))
+                else:
+                    message = message_kind(emit(load(state, reads, np.uint32(n - near), n, j), p))
+                    into(totals, np.uint32(u - far), j, kind(edge(message, e, p)))
+            if frontier:
+                touched[u] = np.uint8(1)
+
+    return inlined(carry)
+
+
+def push(c):
+    """Carry the messages of a task's active vertices to the other ends of their arcs, into totals there."""
+    carry, unpack = pusher(c), c.unpack
+    frontier, ranged, block = c.frontier, c.ranged, c.block
+
+    def push(
+        order, tasks, heaviest, words, page_words, columns, strides, first_of, vertices_of, frame_of,
+        sent, front, near, room, state, reads, params, scalars, far, size, totals, touched,
+    ):  # fmt: skip
+        p = unpack(params, scalars)
+        tid = np.uint32(cuda.threadIdx.x)
+        task = order[cuda.blockIdx.x]
+        page, begin, count, width = tasks[task, 0], tasks[task, 1], tasks[task, 2], tasks[task, 3]
+        frame = frame_of[page]
+        base = np.uint64(frame) * page_words
+        slots = base + page_words - np.uint64(vertices_of[page]) - np.uint64(1)
+        lane = tid & np.uint32(width - np.uint32(1))
+        groups = np.uint32(block) // width
+        r = tid // width
+        while r < count:
+            i = np.uint32(begin + r)
+            n = np.uint32(first_of[page] + i)
+            r += groups
+            if frontier and not has(front, n):
+                continue
+            if ranged and np.uint32(n - near) >= room:
+                continue
+            lo, hi = words[slots + np.uint64(i)], words[slots + np.uint64(i) + np.uint64(1)]
+            if hi - lo > heaviest:
+                continue
+            carry(
+                n, words, base, np.uint32(lo + lane), hi, width, columns, strides, frame, sent, near, state, reads, p,
+                far, size, totals, touched,
+            )  # fmt: skip
+
+    return push
+
+
+def push_segments(c):
+    """The same for one piece of a heavy vertex."""
+    carry, unpack = pusher(c), c.unpack
+    frontier, ranged, block = c.frontier, c.ranged, c.block
+
+    def push_segments(
+        order, segments, heavy, words, page_words, columns, strides, frame_of,
+        sent, front, near, room, state, reads, params, scalars, far, size, totals, touched,
+    ):  # fmt: skip
+        segment = order[cuda.blockIdx.x]
+        n = heavy[segments[segment, 3]]
+        if frontier and not has(front, n):
+            return
+        if ranged and np.uint32(n - near) >= room:
+            return
+        p = unpack(params, scalars)
+        frame = frame_of[segments[segment, 0]]
+        a = np.uint32(segments[segment, 1] + np.uint32(cuda.threadIdx.x))
+        carry(
+            n, words, np.uint64(frame) * page_words, a, segments[segment, 2], np.uint32(block), columns, strides, frame,
+            sent, near, state, reads, p, far, size, totals, touched,
+        )  # fmt: skip
+
+    return push_segments

@@ -1,0 +1,247 @@
+"""A sweep on a GPU: resident in rounds that need not visit every arc, streamed in one pass over the pages."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from penstock.engine.compile import fingerprint, params_class, state_class, usable
+from penstock.engine.cpu.parts import read_column
+from penstock.engine.gpu import atomics  # noqa: F401  (makes them known to kernels)
+from penstock.engine.gpu.functions import Kernel, gpu_adapters, make_kernel
+from penstock.engine.gpu.held import blocks
+from penstock.engine.gpu.kernels import slots as each
+from penstock.engine.gpu.kernels import sweep as templates
+from penstock.engine.plan import Plan, arcs_of
+from penstock.engine.program import Sweep
+from penstock.engine.vectors import Slots
+from penstock.errors import DoesNotFit
+from penstock.memory import gpu
+from penstock.memory.card import Array, Card
+from penstock.memory.frames import DevicePages
+from penstock.memory.tasks import BLOCK
+from penstock.observe.progress import progress
+
+if TYPE_CHECKING:
+    from penstock.engine.engine import Engine, Outcome, Until
+
+_ALL = np.uint32(0xFFFFFFFF)
+"""More arcs than a vertex has."""
+
+
+def _never(u, state, p):
+    return False
+
+
+def _nothing(u, state, p):
+    return
+
+
+class Peek:
+    """A field of the state for `between`, which looks at a few of its values: only those are copied."""
+
+    def __init__(self, array: Any) -> None:
+        self._array = array
+
+    def __len__(self) -> int:
+        return len(self._array)
+
+    def __getitem__(self, index: Any) -> Any:
+        where = gpu.upload(index) if isinstance(index, np.ndarray) else index
+        return gpu.download(self._array[where])
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        return np.asarray(gpu.download(self._array), dtype)
+
+
+class SweepKernels:
+    """The kernels of one sweep by the names of their templates, made when first used."""
+
+    def __init__(self, program: Sweep) -> None:
+        self.program = program
+        parts = gpu_adapters(program, flagged=False)
+        parts.init, parts.arc = usable(program.init), usable(program.arc)
+        parts.vertex, parts.settled = usable(program.vertex or _nothing), usable(program.settled or _never)
+        parts.frontier, parts.lanes, parts.block = False, 1, BLOCK
+        self._parts: SimpleNamespace = parts
+        self._made: dict[str, Kernel] = {}
+
+    def __getattr__(self, name: str) -> Kernel:
+        if name not in self._made:
+            template = getattr(templates, name, None) or getattr(each, name)
+            self._made[name] = make_kernel(template, self._parts, self.program)
+        return self._made[name]
+
+
+_KEPT: dict[str, SweepKernels] = {}
+
+
+def _kernels(program: Sweep) -> SweepKernels:
+    key = fingerprint([(n, getattr(program, n)) for n in sorted(program.__dataclass_fields__) if n != "name"], BLOCK)
+    if key not in _KEPT:
+        _KEPT[key] = SweepKernels(program)
+    return _KEPT[key]
+
+
+class SweepRun:
+    """One run: the state, and the rounds over it."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        device: Card,
+        program: Sweep,
+        params: dict[str, Any],
+        slots: Slots,
+        vectors: dict[str, np.ndarray],
+    ) -> None:
+        self.engine, self.device, self.program, self.slots = engine, device, program, slots
+        self.store, self.params, self.stream = engine.store, dict(params), device.stream
+        self.kernels = _kernels(program)
+        self.host = tuple(
+            vectors[name] if name in vectors else engine.vectors.make(slots.count, kind, name)
+            for name, kind in program.fields().items()
+        )
+        least = sum(DevicePages.least(self.store.direction(name), program.columns) for name in self._names())
+        needed = sum(array.nbytes for array in self.host) + least
+        if needed > device.ledger.limit:
+            raise DoesNotFit(f"the state of {program.name} on the GPU", needed=needed, limit=device.ledger.limit)
+        if needed > device.ledger.free:
+            device.close_pages()
+        self._arrays: list[Array] = []
+        self.state = [self._kept(device.empty(array.shape, array.dtype, "state")) for array in self.host]
+        self.args = tuple(array.arg for array in self.state)
+        self.scalars = self._kept(device.full(2, 0, np.float64, "scalars"))
+        self.unused = self._kept(device.full(1, 0, np.uint8, "unused"))
+        if set(program.state) - set(vectors):
+            self._initialise(vectors)
+        else:
+            for mine, array in zip(self.state, self.host, strict=True):
+                gpu.fill(mine.array, array)
+        self.sides = list(device.pages(self._names(), program.columns, "resident").values())
+        self.once = program.once and not self.store.directed
+
+    def _kept(self, array: Array) -> Array:
+        self._arrays.append(array)
+        return array
+
+    def _names(self) -> tuple[str, ...]:
+        return arcs_of(self.store, self.program)
+
+    def _given(self) -> tuple[Any, ...]:
+        return (*self.params.values(), self.slots.vertices, 0, 0.0)
+
+    def _initialise(self, vectors: dict[str, np.ndarray]) -> None:
+        names, slots = self.program.stored_reads(), self.slots
+        reads = [vectors[name] if name in vectors else read_column(self.engine, slots, name) for name in names]
+        held = [self.device.upload(array, "reads") for array in reads]
+        args = (self.args, tuple(array.arg for array in held), self._given(), self.scalars.arg, self.unused.arg)
+        count, zero = slots.count, np.uint32(0)
+        self.kernels.initialise(self.stream, blocks(count), BLOCK, zero, np.uint32(count), zero, *args)
+        if slots.seeds:
+            places = np.array([slots.of(number) for number in slots.seeds], np.uint32)
+            seeds = self.device.upload(places, "seeds")
+            numbers = self.device.upload(np.arange(1, len(places) + 1, dtype=np.uint32), "seeds")
+            held += [seeds, numbers]
+            self.kernels.initialise_seeds(
+                self.stream, blocks(len(places)), BLOCK, seeds.arg, numbers.arg, zero, np.uint32(count), *args
+            )
+        self.stream.synchronize()
+        for array in held:
+            array.release()
+
+    # ---- rounds
+
+    def go(self) -> None:
+        """The sampled arcs, then the rest; or, where pages are streamed, all in one pass."""
+        program, seen = self.program, np.uint32(self.program.sampled)
+        if not program.sampled or not all(side.resident for side in self.sides):
+            self._arcs(np.uint32(0), _ALL, once=self.once, choosy=False)
+            self._vertices()
+            return
+        self._arcs(np.uint32(0), seen, once=False, choosy=False)
+        self._vertices()
+        if program.between is not None:
+            self.stream.synchronize()
+            views = state_class(program)(*(Peek(field.array[: self.slots.active]) for field in self.state))
+            self.params |= program.between(views, params_class(program)(*self._given()))
+        either_end = program.settled is not None and (not self.store.directed or self._both())
+        self._arcs(seen, _ALL, once=self.once and not either_end, choosy=either_end)
+        self._vertices()
+
+    def _both(self) -> bool:
+        """Whether each arc can be met from both of its ends: its other direction is on the device anyway."""
+        names = arcs_of(self.store, replace(self.program, along="both"))
+        return bool(names) and len(self.sides) == len(names) > 1
+
+    def _arcs(self, begin: np.uint32, end: np.uint32, *, once: bool, choosy: bool) -> None:
+        tail = (begin, end, once, choosy, self.args, self._given(), self.scalars.arg)
+        for side in self.sides:
+
+            def launch(
+                stream: gpu.Stream, order: Any, tasks: int, segment_order: Any, count: int, side: DevicePages = side
+            ) -> None:
+                self.kernels.segments(
+                    stream, count, BLOCK, segment_order, side.segments, side.heavy, side.part_start, side.words,
+                    np.uint64(side.page_words), side.columns, side.strides, side.frame_of, *tail,
+                )  # fmt: skip
+                self.kernels.arcs(
+                    stream, tasks, BLOCK, order, side.tasks, np.uint32(side.limit), side.words,
+                    np.uint64(side.page_words), side.columns, side.strides, side.first_of, side.vertices_of,
+                    side.frame_of, *tail,
+                )  # fmt: skip
+
+            side.visit(None, launch)
+
+    def _vertices(self) -> None:
+        if self.program.vertex is not None:
+            active = self.slots.active
+            self.kernels.vertices(
+                self.stream, blocks(active), BLOCK, np.uint32(active), self.args, self._given(), self.scalars.arg
+            )
+
+    def finish(self) -> None:
+        self.stream.synchronize()
+        for mine, array in zip(self.state, self.host, strict=True):
+            gpu.download(mine.array, array)
+
+    def close(self) -> None:
+        self.stream.synchronize()
+        for array in self._arrays:
+            array.release()
+
+
+def run(
+    engine: Engine,
+    program: Sweep,
+    plan: Plan,
+    params: dict[str, Any],
+    slots: Slots,
+    vectors: dict[str, np.ndarray],
+    active: np.ndarray | None,
+    until: Until | None,
+) -> Outcome:
+    """One pass over the arcs."""
+    from penstock.engine.engine import Outcome
+
+    with engine.stats.phase("prepare"):
+        held = SweepRun(engine, engine.gpu, program, params, slots, vectors)
+    try:
+        began = time.perf_counter()
+        with (
+            engine.stats.phase("run"),
+            progress(program.name, total=None, unit="passes", settings=engine.settings) as bar,
+        ):
+            held.go()
+            held.stream.synchronize()
+            bar.advance(1)
+        engine.stats.iteration(program=program.name, seconds=time.perf_counter() - began)
+        with engine.stats.phase("copy back"):
+            held.finish()
+    finally:
+        held.close()
+    return Outcome(dict(zip(program.state, held.host, strict=True)), slots, 1, 0.0)

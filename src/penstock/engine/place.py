@@ -1,0 +1,49 @@
+"""Where a program runs: on the GPU where there is one and it can, else on the CPU, with the reason."""
+
+from __future__ import annotations
+
+import importlib.util
+
+from penstock.config import Settings
+from penstock.engine.program import Combine, Program
+from penstock.errors import UsageError
+from penstock.store.reader import Store
+
+FORMS = {"combine", "sweep"}
+"""What the GPU has kernels for."""
+
+
+def place(program: Program, store: Store, settings: Settings) -> tuple[str, str]:
+    """(`cpu`, `gpu` or `reference`, why not the GPU)."""
+    if settings.device in ("cpu", "reference"):
+        return settings.device, ""
+    asked = settings.device.startswith("gpu")
+    if not asked and importlib.util.find_spec("cupy") is None:
+        return "cpu", ""
+    from penstock.memory import gpu
+
+    reason = gpu.why_not()
+    if reason and asked:
+        raise UsageError(f"device {settings.device}: {reason}")
+    if reason or (gpu.SIMULATED and not asked):
+        return "cpu", ""
+    number = int(settings.device.partition(":")[2] or 0)
+    if number >= gpu.count():
+        raise UsageError(f"device {settings.device}: there are only {gpu.count()} GPUs, numbered from 0")
+    why = _unfit(program, store, settings)
+    return ("cpu", why) if why else ("gpu", "")
+
+
+def _unfit(program: Program, store: Store, settings: Settings) -> str:
+    if program.form not in FORMS:
+        return f"{program.form} programs run on the CPU"
+    if store.vertices >= 1 << 32:
+        return "a graph of 2**32 vertices or more runs on the CPU"
+    if isinstance(program, Combine) and getattr(program, "edge_state", None):
+        return "programs with edge state run on the CPU"
+    if settings.checkpoint is not None:
+        return "runs with checkpoints are on the CPU"
+    return ""
+
+
+__all__ = ["place"]

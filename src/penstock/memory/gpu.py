@@ -1,0 +1,453 @@
+"""The door to the GPU: numba-cuda for kernels, CuPy for memory, streams and events. Nothing else in Penstock imports
+them, and this module is imported only when a GPU is wanted: it takes a second.
+
+With `NUMBA_ENABLE_CUDASIM=1` Numba's simulator stands in for both: arrays are NumPy's, streams do nothing, and what
+runs is slow, in order, and the same code. Kernels find `cuda` as a global of their own module, as the simulator needs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import struct
+from collections.abc import Iterator, Mapping
+from importlib.metadata import version as version_of
+from typing import Any
+
+import numpy as np
+
+if not hasattr(np, "row_stack"):  # gone since NumPy 2.5; numba-cuda still names it
+    vars(np)["row_stack"] = np.vstack
+
+SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM", "0") not in ("", "0")
+
+from numba import cuda  # noqa: E402
+
+from penstock.errors import ProgramError  # noqa: E402
+from penstock.memory.device import width_of  # noqa: E402
+from penstock.observe.gpus import missing  # noqa: E402
+
+cupy: Any = None
+if not SIMULATED and importlib.util.find_spec("cupy") is not None:
+    cupy = importlib.import_module("cupy")
+
+
+class _Inside:
+    """What the simulator gives a running kernel as `cuda`: it looks only into the kernel's own module."""
+
+    def __getattr__(self, name: str) -> Any:
+        from numba.cuda.simulator.kernel import _get_kernel_context
+
+        return getattr(_get_kernel_context(), name)
+
+
+inside: Any = _Inside() if SIMULATED else cuda
+"""`cuda` for functions that kernels of other modules call."""
+
+WARP = 32
+
+
+# ---- which devices there are
+
+
+def count() -> int:
+    """How many GPUs can be used; a simulated one counts."""
+    if SIMULATED:
+        return 1
+    if cupy is None or importlib.util.find_spec("numba_cuda") is None:
+        return 0
+    try:
+        return int(cupy.cuda.runtime.getDeviceCount())
+    except cupy.cuda.runtime.CUDARuntimeError:
+        return 0
+
+
+def why_not() -> str | None:
+    """Why no GPU can be used, in one sentence; None if one can."""
+    if SIMULATED or count():
+        return None
+    return missing() or "no CUDA device was found: is its driver installed?"
+
+
+def name(device: int = 0) -> str:
+    if SIMULATED:
+        return "simulated"
+    return str(cupy.cuda.runtime.getDeviceProperties(device)["name"].decode())
+
+
+def free_memory() -> tuple[int, int]:
+    """(free, total) bytes of the current device."""
+    if SIMULATED:
+        return 1 << 30, 1 << 30
+    free, total = cupy.cuda.runtime.memGetInfo()
+    return int(free), int(total)
+
+
+def multiprocessors() -> int:
+    if SIMULATED:
+        return 1
+    return int(cupy.cuda.runtime.deviceGetAttribute(16, cupy.cuda.runtime.getDevice()))
+
+
+def current() -> int:
+    """The device this thread uses."""
+    return 0 if SIMULATED else int(cupy.cuda.runtime.getDevice())
+
+
+def use(device: int) -> None:
+    """Let this thread use this device from now on."""
+    if not SIMULATED:
+        cupy.cuda.Device(device).use()
+        cuda.select_device(device)
+
+
+def versions() -> str:
+    """Of CUDA, as the driver and the libraries have it, and of the packages."""
+    if SIMULATED:
+        return "simulated by Numba"
+    known = (cupy.cuda.runtime.driverGetVersion(), cupy.cuda.runtime.runtimeGetVersion())
+    driver, runtime = (f"{version // 1000}.{version % 1000 // 10}" for version in known)
+    return f"CUDA {runtime} (driver up to {driver}), cupy {cupy.__version__}, numba-cuda {version_of('numba-cuda')}"
+
+
+@contextlib.contextmanager
+def using(device: int) -> Iterator[None]:
+    """Let everything inside happen on this device."""
+    if SIMULATED:
+        yield
+        return
+    with cupy.cuda.Device(device):
+        cuda.select_device(device)
+        yield
+
+
+# ---- memory. Plain allocations, no pool: what is given back is free at once, and a budget can be checked.
+
+
+def empty(shape: Any, dtype: Any) -> Any:
+    """An array on the device, of whatever was there before."""
+    if SIMULATED:
+        return np.empty(shape, dtype)
+    kind = np.dtype(dtype)
+    size = int(np.prod(shape)) * kind.itemsize
+    memory = cupy.cuda.Memory(max(size, 1))
+    return cupy.ndarray(shape, kind, cupy.cuda.MemoryPointer(memory, 0))
+
+
+def zeros(shape: Any, dtype: Any) -> Any:
+    found = empty(shape, dtype)
+    found.fill(0)
+    return found
+
+
+def upload(array: np.ndarray) -> Any:
+    """A copy on the device, complete when this returns."""
+    found = empty(array.shape, array.dtype)
+    fill(found, array)
+    return found
+
+
+def fill(target: Any, source: np.ndarray) -> None:
+    """Copy a host array into one on the device."""
+    if SIMULATED:
+        target[...] = source
+    elif source.size:
+        target.set(np.ascontiguousarray(source))
+
+
+def download(array: Any, out: np.ndarray | None = None) -> np.ndarray:
+    """A copy on the host, into `out` if it is given."""
+    if SIMULATED:
+        found = np.asarray(array)
+    elif out is not None and out.flags.c_contiguous and out.dtype == array.dtype:
+        if out.size:
+            array.get(out=out)
+        return out
+    else:
+        found = array.get()
+    if out is None:
+        return np.array(found)
+    out[...] = found
+    return out
+
+
+def view(array: Any) -> Any:
+    """What kernels take: made once, it saves each launch a look at the array."""
+    if SIMULATED:
+        return array
+    found = cuda.as_cuda_array(array, sync=False)
+    # As numba-cuda hands arrays to kernels: no reference count, no owner, how many of what size, where, in which shape.
+    found.packed = (0, 0, array.size, array.itemsize, array.data.ptr, *array.shape, *array.strides)
+    found.key = f"{array.dtype.str}{array.ndim}"
+    return found
+
+
+def pin(array: np.ndarray) -> bool:
+    """Let the device copy from this memory, which starts and ends on page boundaries, at full speed. False where the
+    system refuses: copies from it are right as well, but slow."""
+    if SIMULATED or not array.nbytes:
+        return False
+    try:
+        cupy.cuda.runtime.hostRegister(array.ctypes.data, array.nbytes, 0)
+    except cupy.cuda.runtime.CUDARuntimeError:
+        return False
+    return True
+
+
+def unpin(array: np.ndarray) -> None:
+    if not SIMULATED and array.nbytes:
+        cupy.cuda.runtime.hostUnregister(array.ctypes.data)
+
+
+# ---- streams and events
+
+
+class Stream:
+    """Copies and kernels in order, beside those of other streams. `Stream(null=True)`: what is put there waits for all
+    that was put into other streams before, and they for it; CuPy's own operations are there, too."""
+
+    def __init__(self, *, null: bool = False) -> None:
+        self.raw = None
+        self.numba: Any = 0
+        if not SIMULATED:
+            self.raw = cupy.cuda.Stream.null if null else cupy.cuda.Stream()
+            self.numba = cuda.external_stream(self.raw.ptr) if self.raw.ptr else cuda.default_stream()
+
+    def copy(self, target: Any, source: np.ndarray) -> None:
+        """Begin to copy pinned host memory into an array on the device."""
+        if self.raw is None:
+            target[...] = source
+        elif source.nbytes:
+            cupy.cuda.runtime.memcpyAsync(
+                target.data.ptr, source.ctypes.data, source.nbytes, cupy.cuda.runtime.memcpyHostToDevice, self.raw.ptr
+            )
+
+    def move(self, target: Any, source: Any) -> None:
+        """Begin to copy an array on the device into another of its size there."""
+        if self.raw is None:
+            target[...] = source
+        elif source.nbytes:
+            target.data.copy_from_device_async(source.data, source.nbytes, self.raw)
+
+    def record(self) -> Event:
+        return Event(self)
+
+    def wait(self, event: Event) -> None:
+        """What comes later on this stream waits for the event."""
+        if self.raw is not None and event.raw is not None:
+            self.raw.wait_event(event.raw)
+
+    def synchronize(self) -> None:
+        if self.raw is not None:
+            self.raw.synchronize()
+
+
+class Event:
+    """A point in a stream."""
+
+    def __init__(self, stream: Stream, *, timed: bool = False) -> None:
+        self.raw = None
+        if stream.raw is not None:
+            self.raw = cupy.cuda.Event(block=not timed, disable_timing=not timed)
+            self.raw.record(stream.raw)
+
+    def synchronize(self) -> None:
+        if self.raw is not None:
+            self.raw.synchronize()
+
+    def done(self) -> bool:
+        return self.raw is None or bool(self.raw.done)
+
+    def seconds_since(self, earlier: Event) -> float:
+        """Between two timed events."""
+        if self.raw is None or earlier.raw is None:
+            return 0.0
+        return float(cupy.cuda.get_elapsed_time(earlier.raw, self.raw)) / 1000
+
+
+def synchronize() -> None:
+    """Wait for everything on the device; errors of kernels come up here."""
+    if not SIMULATED:
+        cupy.cuda.runtime.deviceSynchronize()
+
+
+# ---- kernels
+
+
+def _caching() -> Any:
+    """numba-cuda's on-disk cache with a key of our own; see `penstock.memory.device`."""
+    from numba.cuda.core.caching import IndexDataCacheFile
+    from numba.cuda.dispatcher import CUDACache
+
+    class KeyedCache(CUDACache):
+        def __init__(self, function: Any, key: str) -> None:
+            super().__init__(function)
+            self._key = key
+            self._cache_file = IndexDataCacheFile(
+                cache_path=self._cache_path,
+                filename_base=f"{self._impl.filename_base}.{key[:24]}",
+                source_stamp=self._impl.locator.get_source_stamp(),
+            )
+
+        def _index_key(self, sig: Any, codegen: Any) -> Any:
+            return (sig, codegen.magic_tuple(), self._key)
+
+        def load_overload(self, sig: Any, target_context: Any) -> Any:
+            try:
+                return super().load_overload(sig, target_context)
+            except ImportError:
+                return None
+
+    return KeyedCache
+
+
+def template_kernel(function: Any, key: str) -> Any:
+    """A kernel from a function that closes over a program's functions, cached under `key`."""
+    made = cuda.jit(function)
+    if not SIMULATED:
+        made._cache = _caching()(function, key)
+    return made
+
+
+# ---- functions that kernels have something else for: see `penstock.engine.gpu.atomics`
+
+
+def compiled_as(function: Any, replacements: Mapping[int, Any]) -> None:
+    """Let kernels replace a function of an array, by the bytes of its numbers, by another of the same parameters. The
+    simulator calls the function itself."""
+    if SIMULATED:
+        return
+    from numba.cuda.extending import overload
+
+    def typing(*args: Any) -> Any:
+        kind = getattr(args[0], "dtype", None)
+        found = replacements.get(width_of(kind) // 8)
+        if found is None:
+            # An error of Numba's own would have it try what was made for CPUs.
+            sizes = " or ".join(map(str, replacements))
+            raise ProgramError(
+                f"on a GPU {function.__name__} takes an array of numbers of {sizes} bytes, not {args[0]}: "
+                f"use a wider type for that field, or device='cpu'"
+            )
+        return found
+
+    overload(function, strict=False)(typing)
+
+
+class Launcher:
+    """Launches a kernel: `launcher(stream, blocks, threads, *args)`.
+
+    numba-cuda takes 40 to 80 us for a launch, most of it to find out what it was given. Here arguments that look like
+    those of an earlier launch are written where the driver reads them, in a few.
+    """
+
+    def __init__(self, made: Any) -> None:
+        self.made = made
+        self._known: dict[tuple[Any, ...], tuple[Any, np.ndarray, int]] = {}
+
+    def __call__(self, stream: Stream, blocks: int, threads: int, *args: Any) -> None:
+        if SIMULATED:
+            self.made[blocks, threads](*args)
+            return
+        values: list[int] = []
+        key: list[Any] = []
+        for arg in args:
+            _flatten(arg, values, key)
+        found = self._known.get(tuple(key))
+        if found is None:
+            self.made[blocks, threads, stream.numba](*args)
+            self._known[tuple(key)] = self._learn(args, len(values))
+            return
+        handle, slots, pointers = found
+        slots[:] = values
+        (error,) = _driver().cuLaunchKernel(
+            handle, blocks, 1, 1, threads, 1, 1, 0, stream.raw.ptr if stream.raw is not None else 0, pointers, 0
+        )
+        if error != 0:
+            raise RuntimeError(f"the GPU refused a kernel: {error}")
+
+    def _learn(self, args: tuple[Any, ...], count: int) -> tuple[Any, np.ndarray, int]:
+        kernel = self.made.overloads[tuple(self.made.typeof_pyval(arg) for arg in args)]
+        handle = _driver().CUfunction(int(kernel._codelibrary.get_cufunc().handle))
+        slots = np.zeros(count, np.uint64)
+        pointers = slots.ctypes.data + np.arange(count, dtype=np.uint64) * np.uint64(8)
+        self._kept = [*getattr(self, "_kept", ()), pointers]
+        return handle, slots, int(pointers.ctypes.data)
+
+
+def _driver() -> Any:
+    from cuda.bindings import driver
+
+    return driver
+
+
+_REAL = struct.Struct("<d"), struct.Struct("<f")
+_WORD = struct.Struct("<Q"), struct.Struct("<I")
+
+
+def _flatten(arg: Any, values: list[int], key: list[Any]) -> None:
+    """The numbers that stand for an argument, each in a word of its own; and what it looks like."""
+    if type(arg) is tuple:
+        key.append(len(arg))
+        for one in arg:
+            _flatten(one, values, key)
+        return
+    packed = getattr(arg, "packed", None)
+    if packed is not None:
+        values.extend(packed)
+        key.append(arg.key)
+        return
+    kind = type(arg)
+    key.append(kind)
+    if kind is float or kind is np.float64:
+        values.append(_WORD[0].unpack(_REAL[0].pack(arg))[0])
+    elif kind is np.float32:
+        values.append(_WORD[1].unpack(_REAL[1].pack(arg))[0])
+    else:
+        values.append(int(arg) & 0xFFFFFFFFFFFFFFFF)
+
+
+def errors() -> tuple[type[Exception], ...]:
+    """What is raised when a kernel does not compile."""
+    from numba.core.errors import NumbaError
+
+    found: list[type[Exception]] = [NumbaError]
+    with contextlib.suppress(ImportError):
+        from numba.cuda.core.errors import NumbaError as CudaNumbaError
+
+        found.append(CudaNumbaError)
+    return tuple(found)
+
+
+__all__ = [
+    "SIMULATED",
+    "WARP",
+    "Event",
+    "Launcher",
+    "Stream",
+    "compiled_as",
+    "count",
+    "cuda",
+    "cupy",
+    "current",
+    "download",
+    "empty",
+    "errors",
+    "fill",
+    "free_memory",
+    "inside",
+    "multiprocessors",
+    "name",
+    "pin",
+    "synchronize",
+    "template_kernel",
+    "unpin",
+    "upload",
+    "use",
+    "using",
+    "versions",
+    "view",
+    "why_not",
+    "zeros",
+]

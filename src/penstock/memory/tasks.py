@@ -1,0 +1,150 @@
+"""The work in a direction's pages, cut for the GPU: tasks of many vertices, and segments of those with many arcs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from penstock.memory.gpu import SIMULATED, WARP
+from penstock.store.blob import Blob
+from penstock.store.index import LARGE
+from penstock.store.reader import Direction
+
+BLOCK = 32 if SIMULATED else 256
+"""Threads of a block, which takes one task or one segment. A simulated thread is a real one: few of them there."""
+HEAVY = 1024
+"""A vertex with more arcs than this has segments; tasks pass over it."""
+SEGMENT = 8192
+"""Arcs of a segment at most."""
+_ARCS_PER_THREAD = 16
+_VERTICES = 1 << 19
+"""Degrees looked at together: little memory however many vertices have pages with heavy ones."""
+
+
+@dataclass(frozen=True)
+class Tasks:
+    """Host arrays; tasks and segments are sorted by page, and those of page p begin at `task_start[p]` and
+    `segment_start[p]`.
+
+    A task is (page, begin, count, width): vertices of a small page, by their place in it, with `width` threads for
+    each. A segment is (page, begin arc, end arc, heavy): arcs of the page that belong to vertex `vertex[heavy]`, whose
+    segments are `part_start[heavy]` to `part_start[heavy + 1]`.
+    """
+
+    tasks: np.ndarray
+    task_start: np.ndarray
+    segments: np.ndarray
+    segment_start: np.ndarray
+    vertex: np.ndarray
+    part_start: np.ndarray
+    work: np.ndarray
+    """About how many arcs a task visits, and a little for each vertex."""
+    limit: int
+    """Vertices with more arcs than this are heavy, and so are those in large pages."""
+    block: int
+
+    @property
+    def nbytes(self) -> int:
+        arrays = (self.tasks, self.task_start, self.segments, self.segment_start, self.vertex, self.part_start)
+        return sum(array.nbytes for array in arrays) + self.work.nbytes
+
+
+def cut(direction: Direction) -> Tasks:
+    """Cut all pages. Degrees are read only for pages that have a heavy vertex among others."""
+    records = direction.records
+    block, limit = BLOCK, HEAVY
+    large = records["kind"] == LARGE
+    begin, end, page, vertex = (np.concatenate(each) for each in zip(*_heavy(direction, limit), strict=True))
+    heavy_arcs = np.bincount(page, weights=end - begin, minlength=len(records)).astype(np.int64)
+    heavy_vertices = np.bincount(page, minlength=len(records))
+    light_arcs = np.where(large, 0, records["arcs"].astype(np.int64) - heavy_arcs)
+    vertices = np.where(large, 0, records["vertices"].astype(np.int64))
+    tasks, task_start, work = _tasks(light_arcs, vertices, vertices - heavy_vertices, block)
+    segments, segment_start, heavy, part_start = _segments(begin, end, page, vertex, len(records))
+    return Tasks(tasks, task_start, segments, segment_start, heavy, part_start, work, limit, block)
+
+
+def _tasks(
+    arcs: np.ndarray, vertices: np.ndarray, light: np.ndarray, block: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Tasks of about equal arcs: `arcs` of the `light` ones among the `vertices` of each page."""
+    mean = arcs / np.maximum(light, 1)
+    width = np.exp2(np.ceil(np.log2(np.maximum(mean, 1) / 4)))
+    width = np.where(mean <= 8, 1, np.clip(width, 2, WARP)).astype(np.int64)
+    together = block // width
+    count = np.ceil(block * _ARCS_PER_THREAD / np.maximum(mean, 1)).astype(np.int64)
+    count = -(-count // together) * together
+    pieces = -(-vertices // count)
+    start = np.concatenate([[0], np.cumsum(pieces)])
+    page = np.repeat(np.arange(len(vertices)), pieces)
+    begin = (np.arange(start[-1]) - start[page]) * count[page]
+    counts = np.minimum(count[page], vertices[page] - begin)
+    work = (counts * (mean[page] + 1)).astype(np.int64)
+    return np.stack([page, begin, counts, width[page]], axis=1).astype(np.uint32), start, work
+
+
+def _segments(
+    begin: np.ndarray, end: np.ndarray, page: np.ndarray, vertex: np.ndarray, pages: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Cut rows (or parts of them) that are sorted by page."""
+    pieces = -(-(end - begin) // SEGMENT)
+    row = np.repeat(np.arange(len(page)), pieces)
+    first = begin[row] + (np.arange(len(row)) - (np.cumsum(pieces) - pieces)[row]) * SEGMENT
+    last = np.minimum(first + SEGMENT, end[row])
+    where = page[row]
+    fresh = np.ones(len(row), bool)
+    fresh[1:] = vertex[row][1:] != vertex[row][:-1]
+    heavy = np.cumsum(fresh) - 1
+    segments = np.stack([where, first, last, heavy], axis=1).astype(np.uint32)
+    part_start = np.append(np.flatnonzero(fresh), len(row)).astype(np.uint32)
+    return segments, np.searchsorted(where, np.arange(pages + 1)), vertex[row][fresh].astype(np.uint32), part_start
+
+
+Rows = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+
+
+def _heavy(direction: Direction, limit: int) -> Iterator[Rows]:
+    """(begin arc, end arc, page, vertex) of all rows that are cut into segments, in the order of the pages."""
+    records = direction.records
+    large = records["kind"] == LARGE
+    some = np.flatnonzero(large | (records["largest_degree"] > limit))
+    empty = np.zeros(0, np.int64)
+    yield empty, empty, empty, empty
+    if not len(some):
+        return
+    ends = np.cumsum(records["vertices"][some].astype(np.int64))
+    cuts = np.searchsorted(ends, np.arange(_VERTICES, ends[-1], _VERTICES), side="right")
+    degrees = direction.store.degree_column(direction.name)
+    for a, b in pairwise(np.unique([0, *cuts, len(some)]).tolist()):
+        yield _heavy_of(some[a:b], records[some[a:b]], degrees, limit)
+
+
+def _heavy_of(pages: np.ndarray, records: np.ndarray, degrees: Blob, limit: int) -> Rows:
+    large = records["kind"] == LARGE
+    arcs, first = records["arcs"].astype(np.int64), records["first_vertex"].astype(np.int64)
+    begin, page, vertex, degree = [np.zeros(large.sum(), np.int64)], [pages[large]], [first[large]], [arcs[large]]
+    small = np.flatnonzero(~large)
+    if len(small):
+        count = records["vertices"][small].astype(np.int64)
+        first, arcs = first[small], arcs[small]
+        runs = np.flatnonzero(np.append(True, first[1:] != first[:-1] + count[:-1]))
+        stops = (first + count)[np.append(runs[1:], len(small)) - 1]
+        read = [degrees.read(a, b) for a, b in zip(first[runs].tolist(), stops.tolist(), strict=True)]
+        found = np.concatenate(read).astype(np.int64)
+        heavy = np.flatnonzero(found > limit)
+        head = np.cumsum(count) - count
+        at = np.searchsorted(head, heavy, side="right") - 1
+        begin.append((np.cumsum(found) - found)[heavy] - (np.cumsum(arcs) - arcs)[at])
+        page.append(pages[small][at])
+        vertex.append(first[at] + heavy - head[at])
+        degree.append(found[heavy])
+    starts, lengths, where, who = (np.concatenate(each) for each in (begin, degree, page, vertex))
+    order = np.lexsort((starts, where))
+    starts, lengths = starts[order], lengths[order]
+    return starts, starts + lengths, where[order], who[order]
+
+
+__all__ = ["BLOCK", "HEAVY", "SEGMENT", "Tasks", "cut"]

@@ -1,0 +1,98 @@
+"""The energy of a run on a GPU, from the counter that the driver keeps for each device."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from dataclasses import asdict, dataclass
+from types import TracebackType
+from typing import Any, Self
+
+from penstock.observe.gpus import nvml
+
+
+class Energy:
+    """`with Energy(0) as meter: ...`; then `meter.joules` and `meter.watts`, which are None where nothing counts.
+
+    The counter is that of the whole device: of everybody who uses it, and of its idling.
+    """
+
+    def __init__(self, device: int = 0, uuid: str | None = None) -> None:
+        """`device` counts as the driver does; give the `uuid` where CUDA counts otherwise."""
+        self.device, self.uuid = device, uuid
+        self.joules: float | None = None
+        self.seconds = 0.0
+        self._library: Any = None
+        self._handle: Any = None
+        self._began: int | None = None
+        self._since = 0.0
+
+    def _read(self) -> int | None:
+        """Millijoules since the driver was loaded."""
+        with contextlib.suppress(Exception):  # NVML's errors: no such device, no counter on it, the driver gone
+            return int(self._library.nvmlDeviceGetTotalEnergyConsumption(self._handle))
+        return None
+
+    def __enter__(self) -> Self:
+        self.joules, self._handle = None, None
+        self._library = nvml()
+        if self._library is not None:
+            with contextlib.suppress(Exception):
+                self._handle = (
+                    self._library.nvmlDeviceGetHandleByIndex(self.device)
+                    if self.uuid is None
+                    else self._library.nvmlDeviceGetHandleByUUID(self.uuid)
+                )
+        self._began = self._read() if self._handle is not None else None
+        self._since = time.perf_counter()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        ended = self._read() if self._began is not None else None
+        self.seconds = time.perf_counter() - self._since
+        # A driver that was loaded anew counts from 0.
+        if self._began is not None and ended is not None and ended >= self._began:
+            self.joules = (ended - self._began) / 1000
+        if self._library is not None:
+            with contextlib.suppress(Exception):
+                self._library.nvmlShutdown()
+            self._library = None
+
+    @property
+    def watts(self) -> float | None:
+        """On average."""
+        return self.joules / self.seconds if self.joules is not None and self.seconds > 0 else None
+
+    def figures(self, arcs: float, seconds: float | None = None) -> Figures | None:
+        """What the energy comes to for so many arcs, in the seconds that were measured or in these."""
+        return None if self.joules is None else figures(self.joules, arcs, self.seconds if seconds is None else seconds)
+
+
+@dataclass(frozen=True)
+class Figures:
+    """The energy of a run, set against what it did."""
+
+    joules: float
+    watts: float
+    arcs_per_joule: float
+    """The same as arcs per second and watt."""
+    energy_delay: float
+    """Joules times seconds: less is better, and slower for less power is not."""
+
+    def as_dict(self) -> dict[str, float]:
+        return asdict(self)
+
+
+def figures(joules: float, arcs: float, seconds: float) -> Figures:
+    """From the energy of a run that visited so many arcs in so many seconds."""
+    return Figures(
+        joules=joules,
+        watts=joules / seconds if seconds > 0 else 0.0,
+        arcs_per_joule=arcs / joules if joules > 0 else 0.0,
+        energy_delay=joules * seconds,
+    )
+
+
+__all__ = ["Energy", "Figures", "figures"]

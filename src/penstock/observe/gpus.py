@@ -1,0 +1,55 @@
+"""What can be known of GPUs without CUDA, whose libraries take a second to import."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import importlib
+import importlib.util
+import os
+import sys
+from typing import Any
+
+PACKAGES = ("cupy", "numba_cuda")
+
+
+def missing() -> str | None:
+    """Why no GPU can be used, in one sentence; None where it is worth looking for one."""
+    if os.environ.get("NUMBA_ENABLE_CUDASIM", "0") not in ("", "0"):
+        return None
+    for package in PACKAGES:
+        if importlib.util.find_spec(package) is None:
+            name = package.replace("_", "-")
+            return f"{name} is not installed: install penstock[gpu-cu13] or penstock[gpu-cu12]"
+    if sys.platform == "linux":
+        try:
+            ctypes.CDLL("libcuda.so.1")
+        except OSError:
+            return "no CUDA device was found: is its driver installed?"
+    return None
+
+
+def nvml() -> Any:
+    """NVIDIA's management library, ready for use, or None."""
+    with contextlib.suppress(Exception):  # not installed, no driver, or one that refuses: all mean the same
+        library = importlib.import_module("pynvml")
+        library.nvmlInit()
+        return library
+    return None
+
+
+def driver() -> str | None:
+    """The version of the driver, if it can be asked."""
+    library = nvml()
+    if library is None:
+        return None
+    try:
+        version = library.nvmlSystemGetDriverVersion()
+        return version.decode() if isinstance(version, bytes) else str(version)
+    except Exception:
+        return None
+    finally:
+        library.nvmlShutdown()
+
+
+__all__ = ["PACKAGES", "driver", "missing", "nvml"]
