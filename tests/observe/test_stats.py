@@ -106,6 +106,7 @@ def test_a_package_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(metadata, "version", missing)
     assert module._version("numba") is None
+    monkeypatch.setattr(module, "_machine", module._machine.__wrapped__)
     assert machine()["numba"] is None
 
 

@@ -16,6 +16,7 @@ import math
 from typing import Annotated
 
 from penstock.algorithms.job import Job, floats
+from penstock.engine.engine import Until
 from penstock.engine.explain import Stage
 from penstock.engine.monoid import MAX, SUM
 from penstock.engine.program import Combine, change_below, iterations
@@ -80,7 +81,7 @@ def pagerank(
     check(damping, tol, max_iter)
     if dangling not in ("spread", "drop"):
         raise UsageError(f"dangling must be spread or drop, not {dangling!r}")
-    rules = {
+    rules: dict[str, Until] = {
         "l1": change_below(tol, max_iter),
         "max": change_below(tol, max_iter),
         "vertex": change_below(1, max_iter),

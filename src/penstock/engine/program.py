@@ -287,9 +287,19 @@ class Pair(Program):
             raise UsageError(f"program {self.name}: totals are numbers of 4 or 8 bytes, not {self.total!r}")
 
 
-def iterations(count: int) -> Callable[[int, float], bool]:
+@dataclass(frozen=True)
+class Iterations:
+    """Stop after so many supersteps, whatever they changed: an executor need not wait to see what that was."""
+
+    count: int
+
+    def __call__(self, step: int, change: float) -> bool:
+        return step >= self.count
+
+
+def iterations(count: int) -> Iterations:
     """Stop after so many supersteps."""
-    return lambda step, change: step >= count
+    return Iterations(count)
 
 
 def change_below(bound: float, at_most: int) -> Callable[[int, float], bool]:
@@ -297,4 +307,15 @@ def change_below(bound: float, at_most: int) -> Callable[[int, float], bool]:
     return lambda step, change: change < bound or step >= at_most
 
 
-__all__ = ["NUMBER", "Bucketed", "Combine", "Pair", "Program", "Row", "Sweep", "change_below", "iterations"]
+__all__ = [
+    "NUMBER",
+    "Bucketed",
+    "Combine",
+    "Iterations",
+    "Pair",
+    "Program",
+    "Row",
+    "Sweep",
+    "change_below",
+    "iterations",
+]

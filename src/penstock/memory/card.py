@@ -46,6 +46,7 @@ class Card:
         self.ledger = Ledger(limit)
         self.stream = gpu.Stream(null=True)
         self._pages: dict[tuple[str, tuple[str, ...]], DevicePages] = {}
+        self._columns: dict[str, Array] = {}
         self._policy: Policy = "resident"
         self._copied = self._read = self._hits = 0
 
@@ -72,6 +73,16 @@ class Card:
         found = self.empty(array.shape, array.dtype, what)
         gpu.fill(found.array, array)
         return found
+
+    def column(self, name: str) -> Any:
+        """A column of the active vertices. It stays for the next run if there is room to spare."""
+        if name in self._columns:
+            return self._columns[name].array
+        host = self.store.vertex_column(name).read(0, self.store.active)
+        if host.nbytes > self.ledger.free // 8:
+            return gpu.upload(host)  # for the moment of a copy
+        self._columns[name] = self.upload(host, f"column {name}")
+        return self._columns[name].array
 
     # ---- arcs
 
@@ -113,6 +124,9 @@ class Card:
         """Give the pages' memory back."""
         self._copied, self._read, self._hits = self.read_counts()
         gpu.synchronize()
+        for column in self._columns.values():
+            column.release()
+        self._columns.clear()
         for side in self._pages.values():
             side.close()
         self._pages.clear()

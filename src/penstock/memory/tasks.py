@@ -20,6 +20,11 @@ HEAVY = 1024
 SEGMENT = 8192
 """Arcs of a segment at most."""
 _ARCS_PER_THREAD = 16
+"""Arcs of a task by the threads of its block."""
+_ALONE = 16
+"""Up to so many arcs on average, a vertex has one thread."""
+_ARCS_PER_LANE = 16
+"""From there on, a thread for so many arcs."""
 _VERTICES = 1 << 19
 """Degrees looked at together: little memory however many vertices have pages with heavy ones."""
 
@@ -72,8 +77,8 @@ def _tasks(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Tasks of about equal arcs: `arcs` of the `light` ones among the `vertices` of each page."""
     mean = arcs / np.maximum(light, 1)
-    width = np.exp2(np.ceil(np.log2(np.maximum(mean, 1) / 4)))
-    width = np.where(mean <= 8, 1, np.clip(width, 2, WARP)).astype(np.int64)
+    width = np.exp2(np.ceil(np.log2(np.maximum(mean, 1) / _ARCS_PER_LANE)))
+    width = np.where(mean <= _ALONE, 1, np.clip(width, 2, WARP)).astype(np.int64)
     together = block // width
     count = np.ceil(block * _ARCS_PER_THREAD / np.maximum(mean, 1)).astype(np.int64)
     count = -(-count // together) * together

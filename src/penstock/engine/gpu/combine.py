@@ -14,7 +14,7 @@ from penstock.engine.gpu.held import Held, Window, blocks
 from penstock.engine.gpu.kernels import slots as each
 from penstock.engine.gpu.plan import make_device_plan
 from penstock.engine.plan import Plan
-from penstock.engine.program import Combine
+from penstock.engine.program import Combine, Iterations
 from penstock.engine.vectors import Slots
 from penstock.memory import gpu
 from penstock.memory.card import Array
@@ -29,6 +29,8 @@ ALL = (0, 1 << 32)
 """The range of everything."""
 
 
+FEW = 8
+"""A frontier with arcs for fewer than one of so many vertices is pushed."""
 WIDER = 8
 """How much wider a bucket is than for a few threads: there is more to do at once, for more who do it."""
 
@@ -67,7 +69,8 @@ class CombineRun(Held):
             self.pulling = self.active >= self.before or self.active > self.slots.active // BETA
         if not self.pulling:
             ratio = ALPHA if program.combine.first else PUSH_COST
-            self.pulling = self.arcs_ahead * ratio > self.unseen
+            # A pull looks at every vertex first.
+            self.pulling = self.arcs_ahead * ratio > self.unseen and self.arcs_ahead > self.slots.active // FEW
         if program.wants is not None:
             self.unseen = max(0, self.unseen - self.arcs_ahead)
         self.before = self.active
@@ -110,8 +113,8 @@ class CombineRun(Held):
 
     # ---- a superstep
 
-    def superstep(self) -> dict[str, Any]:
-        """Emit, carry, update; returns its figures."""
+    def superstep(self, *, wait: bool = True) -> dict[str, Any]:
+        """Emit, carry, update; returns its figures. Without `wait` it is only begun, and its change is not known."""
         program, began = self.program, time.perf_counter()
         copied, read, hits = self.device.read_counts()
         figures: dict[str, Any] = {"frontier": self.active} if program.frontier else {}
@@ -130,13 +133,14 @@ class CombineRun(Held):
         self.step += 1
         if program.frontier:
             self.next_front()
-        self.change = self.read_change() if program.change else np.inf
-        self.stream.synchronize()
+        if wait:
+            self.change = self.read_change() if program.change else np.inf
+            self.stream.synchronize()
         again, more, found = self.device.read_counts()
         figures |= {"direction": "pull" if pull else "push", "seconds": time.perf_counter() - began}
         if not all(side.resident for side in self.arcs.values()):
             figures |= {"bytes_copied": again - copied, "bytes_read": more - read, "hits": found - hits}
-        if program.change:
+        if program.change and wait:
             figures["change"] = self.change
         return figures
 
@@ -320,6 +324,24 @@ class BucketRun(CombineRun):
         return self.field.type(min((int(least) // delta + 1) * delta, int(self.most)))
 
 
+AT_ONCE = 8
+"""Supersteps that the GPU is given before anybody waits for it."""
+
+
+def _all_at_once(engine: Engine, held: CombineRun, count: int, bar: Any) -> None:
+    """Supersteps whose number is known: the GPU need not wait for the host between them."""
+    while count:
+        some = min(count, AT_ONCE)
+        began = time.perf_counter()
+        figures = [held.superstep(wait=False) for _ in range(some - 1)]
+        figures.append(held.superstep())
+        each_took = (time.perf_counter() - began) / some
+        for figure in figures:
+            engine.stats.iteration(program=held.program.name, **figure | {"seconds": each_took})
+        bar.advance(some)
+        count -= some
+
+
 def run(
     engine: Engine,
     program: Combine,
@@ -351,6 +373,9 @@ def run(
                     held.publish(vectors)
                     if until(held.step, held.change):
                         break
+                if not program.frontier and isinstance(until, Iterations) and until.count > held.step:
+                    _all_at_once(engine, held, until.count - held.step, bar)
+                    continue
                 stats.iteration(program=program.name, **held.superstep())
                 bar.advance(1)
                 if not program.frontier and until is None:

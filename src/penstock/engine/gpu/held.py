@@ -12,7 +12,8 @@ from penstock.engine.gpu.functions import gpu_kernels, held_dtype, plain_kernel,
 from penstock.engine.gpu.kernels import combine as along
 from penstock.engine.gpu.kernels import slots as each
 from penstock.engine.gpu.plan import DevicePlan
-from penstock.engine.plan import number_dtype, sides_of
+from penstock.engine.monoid import MAX
+from penstock.engine.plan import number_dtype, read_dtype, sides_of
 from penstock.engine.program import Combine
 from penstock.engine.vectors import Slots
 from penstock.memory import gpu
@@ -70,10 +71,10 @@ class Held:
             vectors[name] if name in vectors else make(slots.count, kind, name, lanes=lanes)
             for name, kind in program.fields().items()
         )
-        given = [vectors.get(name) for name in program.stored_reads()]
-        self.host_reads = tuple(
-            found if found is not None else read_column(engine, slots, name)
-            for name, found in zip(program.stored_reads(), given, strict=True)
+        self.theirs = set(vectors)
+        self.host_reads: tuple[np.ndarray | None, ...] = tuple(
+            vectors[name] if name in vectors else read_column(engine, slots, name) if self._on_host(name) else None
+            for name in program.stored_reads()
         )
         self.host_message: np.ndarray | None = None
         widest = max(hi - lo for lo, hi in [*self.windows, (slots.body, slots.count)])
@@ -83,7 +84,10 @@ class Held:
             return n if lanes == 1 else (n, lanes)
 
         self.state = tuple(self._array(shape(length), host.dtype, "state") for host in self.host_state)
-        self.reads = tuple(self._array(length, host.dtype, "reads") for host in self.host_reads)
+        self.reads = tuple(
+            self._array(length, read_dtype(self.store, name) if host is None else host.dtype, "reads")
+            for name, host in zip(program.stored_reads(), self.host_reads, strict=True)
+        )
         kind = number if program.numbered else np.dtype(program.message)
         self.message = self._array(shape(1 if program.numbered else length), kind, "messages")
         if self.ranged and not program.numbered:
@@ -95,7 +99,7 @@ class Held:
         self.after = self._array(marks, np.uint8, "active", 0)
         self.touched = self._array(marks, np.uint8, "touched", 0)
         self.front = self._array(words, np.uint32, "frontier", 0xFFFFFFFF if not program.frontier else 0)
-        self.scalars = self._array(2, np.float64, "scalars", 0)
+        self.scalars = self._array(along.CHANGES + along.SPREAD, np.float64, "scalars", 0)
         self.counts = self._array(2, np.uint64, "counts", 0)
         self.degrees = self._degrees()
         self.pack = plain_kernel(each.pack, BLOCK)
@@ -128,10 +132,10 @@ class Held:
         """The arcs that the frontier's vertices send along, to choose a direction by."""
         if not self.program.frontier or not self.sides.push:
             return self._array(1, np.uint32, "degrees", 0)
-        found = np.zeros(self.store.active, np.uint32)
+        found = self._array(self.store.active, np.uint32, "degrees", 0)
         for name in self.sides.push:
-            found += self.store.vertex_column(f"{name}_degree").read(0, self.store.active).astype(np.uint32)
-        return self._kept(self.device.upload(found, "degrees"))
+            found.array += self.device.column(f"{name}_degree").astype(np.uint32)
+        return found
 
     def _kept(self, array: Array) -> Array:
         self._arrays.append(array)
@@ -165,11 +169,29 @@ class Held:
             self.stream.synchronize()
             self.after.array[slots.body : slots.count].fill(0)
 
+    def _on_host(self, name: str) -> bool:
+        """Whether a column has to go through the host: in ranges, or if it is not the store's alone."""
+        return self.ranged or name == "seed" or name not in self.store.meta["vertex"]
+
     def _upload(self) -> None:
         """What is read, and fields that were given; the others are zero, as their vectors are."""
-        if not self.ranged:
-            for mine, host in zip((*self.state, *self.reads), (*self.host_state, *self.host_reads), strict=True):
+        if self.ranged:
+            return
+        for name, mine, host in zip(self.program.state, self.state, self.host_state, strict=True):
+            if name in self.theirs:
                 gpu.fill(mine.array, host)
+            else:
+                mine.array.fill(0)
+        for name, mine, column in zip(self.program.stored_reads(), self.reads, self.host_reads, strict=True):
+            if column is not None:
+                gpu.fill(mine.array, column)
+                continue
+            active = self.slots.active
+            mine.array[:active] = self.device.column(name)
+            tail = np.zeros(self.slots.count - active, mine.array.dtype)
+            for k, number in enumerate(self.slots.alone):
+                tail[k] = self.store.vertex_column(name).read(number, number + 1)[0]
+            gpu.fill(mine.array[active:], tail)
 
     # ---- windows
 
@@ -179,6 +201,7 @@ class Held:
             return Window(0, self.slots.count, *self._args())
         self.stream.synchronize()
         for mine, host in zip((*self.state, *self.reads), (*self.host_state, *self.host_reads), strict=True):
+            assert host is not None
             gpu.fill(mine.array[: hi - lo], host[lo:hi])
         return Window(lo, hi, *self._args())
 
@@ -247,7 +270,8 @@ class Held:
 
     def read_change(self) -> float:
         """Wait for the change of the superstep."""
-        return float(gpu.download(self.scalars.array)[along.CHANGE])
+        parts = gpu.download(self.scalars.array)[along.CHANGES :]
+        return float(parts.max() if self.program.change_by is MAX else parts.sum())
 
     def publish(self, vectors: dict[str, np.ndarray]) -> None:
         """Fields that the caller gave it may look at between supersteps."""

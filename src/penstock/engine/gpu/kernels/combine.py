@@ -13,10 +13,11 @@ from __future__ import annotations
 import numpy as np
 
 from penstock.memory.device import inlined
-from penstock.memory.gpu import SIMULATED, cuda, inside
+from penstock.memory.gpu import SIMULATED, WARP, cuda, inside
 
-CHANGE, TALLY = 0, 1
-"""Places among the scalars."""
+TALLY, CHANGES, SPREAD = 0, 1, 1024
+"""Places among the scalars: the tally, and from CHANGES on parts of the change. Thousands of blocks that add to one
+number would wait for one another."""
 ACTIVE, ARCS = 0, 1
 """Places among the counts."""
 
@@ -98,30 +99,33 @@ def merger(c):
 
 
 def folder(c):
-    """Fold the changes of a block's threads into the scalar."""
+    """Fold the changes of a warp's threads into one of the parts."""
     fold, largest, block = c.fold, c.change_largest, c.block
 
-    def fold_block(shared, tid, moved, scalars):
+    def fold_warp(shared, tid, moved, scalars):
         shared[tid] = moved
-        step = np.uint32(block // 2)
-        inside.syncthreads()
+        lane = tid & np.uint32(WARP - 1)
+        step = np.uint32(WARP // 2)
+        together()
         while step > np.uint32(0):
-            if tid < step:
+            if lane < step:
                 shared[tid] = fold(shared[tid], shared[tid + step])
             step >>= np.uint32(1)
-            inside.syncthreads()
-        if tid == np.uint32(0) and shared[0] != 0.0:
+            together()
+        if lane == np.uint32(0) and shared[tid] != 0.0:
+            warp = (np.uint32(inside.blockIdx.x) * np.uint32(block) + tid) // np.uint32(WARP)
+            place = np.uint32(CHANGES) + (warp & np.uint32(SPREAD - 1))
             if largest:
-                inside.atomic.max(scalars, CHANGE, shared[0])
+                inside.atomic.max(scalars, place, shared[tid])
             else:
-                inside.atomic.add(scalars, CHANGE, shared[0])
+                inside.atomic.add(scalars, place, shared[tid])
 
-    return inlined(fold_block)
+    return inlined(fold_warp)
 
 
 def pull(c):
     """Gather for the vertices of a task; update them, or add to their totals for later."""
-    gather, merge, fold_block = gatherer(c), merger(c), folder(c)
+    gather, merge, fold_warp = gatherer(c), merger(c), folder(c)
     load, store, unpack, update, awake, wants = c.load, c.store, c.unpack, c.update, c.awake, c.wants
     change, fold, combine, kind = c.change, c.fold, c.combine, c.kind
     of_total, set_total = c.of_total, c.set_total
@@ -203,7 +207,7 @@ def pull(c):
                             touched[n] = np.uint8(1)
             r += groups
         if fused and changing:
-            fold_block(cuda.shared.array(block, np.float64), tid, moved, scalars)
+            fold_warp(cuda.shared.array(block, np.float64), tid, moved, scalars)
 
     return pull
 
@@ -264,7 +268,7 @@ def pull_segments(c):
 
 def finish(c):
     """Put the parts of each heavy vertex together; update it, or add to its totals. Leaves the parts empty."""
-    merge, fold_block = merger(c), folder(c)
+    merge, fold_warp = merger(c), folder(c)
     load, store, unpack, update, awake, wants = c.load, c.store, c.unpack, c.update, c.awake, c.wants
     change, fold, combine, kind, zero = c.change, c.fold, c.combine, c.kind, c.zero
     of_total, set_total = c.of_total, c.set_total
@@ -307,7 +311,7 @@ def finish(c):
                 arrived[k] = np.uint8(0)
                 k += np.uint32(1)
         if fused and changing:
-            fold_block(cuda.shared.array(block, np.float64), tid, moved, scalars)
+            fold_warp(cuda.shared.array(block, np.float64), tid, moved, scalars)
 
     return finish
 

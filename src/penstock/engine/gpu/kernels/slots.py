@@ -116,7 +116,7 @@ def absorb(c):
     superstep."""
     load, store, unpack, update, awake, wants = c.load, c.store, c.unpack, c.update, c.awake, c.wants
     change, fold, of_total, set_total, zero = c.change, c.fold, c.of_total, c.set_total, c.zero
-    wanted, changing, lanes, block, fold_block = c.wanted, c.changing, c.lanes, c.block, folder(c)
+    wanted, changing, lanes, block, fold_warp = c.wanted, c.changing, c.lanes, c.block, folder(c)
 
     def absorb(lo, hi, near, state, reads, params, scalars, totals, touched, after):
         tid = np.uint32(cuda.threadIdx.x)
@@ -141,7 +141,7 @@ def absorb(c):
             if woken:
                 after[n] = np.uint8(1)
         if changing:
-            fold_block(cuda.shared.array(block, np.float64), tid, moved, scalars)
+            fold_warp(cuda.shared.array(block, np.float64), tid, moved, scalars)
 
     return absorb
 
@@ -151,7 +151,7 @@ def update_all(c):
     load, store, unpack, update, wants = c.load, c.store, c.unpack, c.update, c.wants
     change, fold, of_total, set_total, zero = c.change, c.fold, c.of_total, c.set_total, c.zero
     wanted, changing, lanes, block, largest = c.wanted, c.changing, c.lanes, c.block, c.change_largest
-    fold_block, empty = folder(c), c.empty_totals
+    fold_warp, empty = folder(c), c.empty_totals
 
     def update_all(lo, hi, near, body, rest, state, reads, params, scalars, totals):
         tid = np.uint32(cuda.threadIdx.x)
@@ -175,7 +175,7 @@ def update_all(c):
                             by = by * (1.0 if largest else rest) if rest > 0.0 else 0.0
                         moved = fold(moved, by)
         if changing:
-            fold_block(cuda.shared.array(block, np.float64), tid, moved, scalars)
+            fold_warp(cuda.shared.array(block, np.float64), tid, moved, scalars)
 
     return update_all
 
