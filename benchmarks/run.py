@@ -13,7 +13,12 @@ import building
 import disk
 import predictions
 
+import gpu
+from penstock.observe.gpus import missing
+
 BENCHMARKS = {"building": building.main, "disk": disk.main, "predictions": predictions.main}
+if missing() is None:
+    BENCHMARKS["gpu"] = gpu.bench
 
 
 def main() -> None:

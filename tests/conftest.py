@@ -22,6 +22,24 @@ event.register("numba:compile", COMPILING)
 _SECONDS: list[float] = []
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Tests that need a GPU say why there is none; in the simulator, only `-m gpu` has so much patience."""
+    marked = [item for item in items if item.get_closest_marker("gpu")]
+    if not marked:
+        return
+    from penstock.observe.gpus import missing
+
+    reason = missing()
+    if reason is None:
+        from penstock.memory import gpu
+
+        reason = gpu.why_not()
+        if gpu.SIMULATED and config.getoption("markexpr") != "gpu":
+            reason = "the simulator is too slow for all of them"
+    for item in marked if reason else ():
+        item.add_marker(pytest.mark.skip(reason=reason))
+
+
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """A worker tells its seconds to the one who started it."""
     seconds = COMPILING.duration if COMPILING.done else 0.0

@@ -16,8 +16,17 @@ PAGES = sorted((ROOT / "docs").glob("*.md"))
 EXAMPLES = sorted(path for path in (ROOT / "examples").glob("*.py") if path.stem != "demo")
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=[pytest.mark.gpu] if page.stem == "gpu" else []) for page in PAGES],
+    ids=lambda page: page.stem,
+)
 def test_the_blocks_of_a_page_run(page: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    blocks_run(page, tmp_path, capsys)
+
+
+def blocks_run(page: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Run them all as one script: it prints what is promised behind each `print`."""
     blocks = re.findall(r"```python\n(.*?)```", page.read_text(), re.S)
     assert blocks
     script = tmp_path / "page.py"

@@ -158,7 +158,9 @@ def explain(
         name, stages = algorithm.name, [Stage(algorithm, None if most is None else int(most), note)]
     # Who has run programs of this form has the kernels' library loaded, if not the kernels.
     warm = any(f"penstock.engine.cpu.{stage.program.form}" in sys.modules for stage in stages)
-    found = told(name, handle.store, stages, chosen, loaded=bool(handle.loaded), warm=warm)
+    found = told(
+        name, handle.store, stages, chosen, loaded=bool(handle.loaded), on_card=handle.card is not None, warm=warm
+    )
     if not analyze or not found.fits:
         return found
     return replace(found, happened=run(algorithm, handle, **options).stats)

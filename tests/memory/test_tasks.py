@@ -107,7 +107,7 @@ def test_no_edges_and_one_edge(tmp_path: Path) -> None:
     assert one.tasks.tolist() == [[0, 0, 1, 1]]
 
 
-@pytest.mark.parametrize(("degree", "width", "count"), [(1, 1, 512), (8, 1, 64), (9, 4, 64), (16, 4, 32), (64, 16, 8)])
+@pytest.mark.parametrize(("degree", "width", "count"), [(1, 1, 512), (8, 1, 64), (17, 2, 32), (64, 4, 8), (200, 16, 4)])
 def test_wide_where_degrees_are_high(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, degree: int, width: int, count: int
 ) -> None:

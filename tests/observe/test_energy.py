@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from penstock.observe import energy, gpus
-from penstock.observe.energy import Energy, figures
+from penstock.observe.energy import Energy, Meter, figures
+from penstock.observe.stats import Stats
 
 
 class Refused(Exception):
@@ -41,6 +42,7 @@ def library(readings: list[Any], **more: Any) -> SimpleNamespace:
         nvmlShutdown=shutdown,
         nvmlDeviceGetHandleByIndex=lambda index: f"device {index}",
         nvmlDeviceGetHandleByUUID=lambda uuid: f"device {uuid}",
+        nvmlDeviceGetHandleByPciBusId=lambda bus: f"device at {bus}",
         nvmlDeviceGetTotalEnergyConsumption=total,
         nvmlSystemGetDriverVersion=lambda: b"580.65.06",
         **more,
@@ -106,6 +108,38 @@ def test_no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     with Energy() as meter:
         pass
     assert meter.joules is None
+
+
+def test_stretches_add_up_and_the_library_is_opened_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = library([1000, 3000, 10_000, 10_500])
+    monkeypatch.setitem(sys.modules, "pynvml", fake)
+    meter, stats = Meter(bus="0000:19:00.0"), Stats()
+    assert meter.figures(1.0) is None
+    with stats.beside("run", meter):
+        for name in ("load", "run", "run"):
+            with stats.phase(name):
+                assert fake.held.open == (name == "run")
+    with stats.phase("run"):  # not this one
+        pass
+    assert meter.joules == 2.5
+    assert 0 < meter.seconds <= stats.phases["run"]
+    assert set(fake.held.asked) == {"device at 0000:19:00.0"}
+    meter.close()
+    assert fake.held.open == 0
+    found = meter.figures(5.0)
+    assert found is not None
+    assert found.arcs_per_joule == 2.0
+
+
+def test_a_meter_that_counts_nothing_asks_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    monkeypatch.setattr(energy, "nvml", lambda: asked.append(1))
+    meter = Meter()
+    for _ in range(3):
+        with meter:
+            pass
+    meter.close()
+    assert (meter.joules, meter.figures(1.0), len(asked)) == (None, None, 1)
 
 
 def test_an_error_passes_through(monkeypatch: pytest.MonkeyPatch) -> None:

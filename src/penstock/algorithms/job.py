@@ -113,10 +113,18 @@ class Job:
             prediction=foreseen(engine, loaded=bool(self.graph.loaded)),
             **notes,
         )
+        if (device := engine.device_figures(self._arcs())) is not None:
+            stats.note(gpu=device)
         return stats.as_dict()
 
     def _arcs_per_second(self) -> float | None:
         """Of the supersteps that pass over all arcs; those of a frontier would tell more of the graph than of us."""
+        arcs, passes = self._passes()
+        seconds = sum(step["seconds"] for step in passes)
+        return sum(arcs[step["program"]] for step in passes) / seconds if seconds else None
+
+    def _passes(self) -> tuple[dict[str, int], list[dict[str, Any]]]:
+        """The arcs of each program, and the supersteps that passed over all of them."""
         arcs = {
             plan.program: sum(self.store.direction(side).arcs for side in plan.sides)
             for plan in self.engine.plans
@@ -127,8 +135,14 @@ class Job:
             for step in self.stats.supersteps
             if not {"frontier", "supersteps"} & set(step) and step.get("program") in arcs
         ]
-        seconds = sum(step["seconds"] for step in passes)
-        return sum(arcs[step["program"]] for step in passes) / seconds if seconds else None
+        return arcs, passes
+
+    def _arcs(self) -> int:
+        """Visited so far; of a traversal's each counts once."""
+        arcs, passes = self._passes()
+        whole = {step["program"] for step in passes}
+        traversed = sum(arcs.get(plan.program, 0) for plan in self.engine.plans if plan.program not in whole)
+        return sum(arcs[step["program"]] for step in passes) + traversed
 
     def close(self) -> None:
         self.engine.close()

@@ -27,7 +27,9 @@ from penstock.observe.stats import Stats
 from penstock.store.reader import Store
 
 if TYPE_CHECKING:
+    from penstock.engine.gpu.plan import DevicePlan
     from penstock.memory.card import Card
+    from penstock.observe.energy import Meter
 
 Until = Callable[[int, float], bool]
 """`until(supersteps done, change of the last)`: whether to stop."""
@@ -88,6 +90,11 @@ class Engine:
         if card is not None and settings.gpu_memory_limit not in (None, card.ledger.limit):
             card = None
         self._gpu, self._lent = card, card is not None
+        self._meter: Meter | None = None
+        self._sources: set[str] = set()
+        self._counted = card.team_counts() if card is not None else (0, 0, 0)
+        self.device_plans: list[DevicePlan] = []
+        """Of what was run on a GPU."""
         self.bytes_read = 0
         self.hits = 0
 
@@ -125,8 +132,13 @@ class Engine:
             self.close_streams()  # their caches hold what this program's vectors need
         if plan.tier == "disk" and self.ledger.free < plan.window_bytes + plan.fixed_bytes:
             self._unload()
-        executor = self._executor(program)
-        return executor(self, program, plan, values, slots, dict(vectors or {}), active, until)
+        executor, device = self._executor(program)
+        if device != "gpu":
+            return executor(self, program, plan, values, slots, dict(vectors or {}), active, until)
+        with self.stats.beside("run", self._metered()):
+            found = executor(self, program, plan, values, slots, dict(vectors or {}), active, until)
+        self._sources |= self.gpu.sources
+        return found
 
     def plan(self, program: Program, slots: int | None = None, *, given: int = 0, beside: int = 0) -> Plan:
         """What running the program would take; `given`: bytes of its vectors that are there already; `beside`: bytes
@@ -147,12 +159,14 @@ class Engine:
             for name in names
         )
 
-    def _executor(self, program: Program) -> Callable[..., Outcome]:
+    def _executor(self, program: Program) -> tuple[Callable[..., Outcome], str]:
         import importlib
 
         folder, why = place(program, self.store, self.settings)
         self.stats.note(device=folder, **({"why_not_gpu": why} if why else {}))
-        return importlib.import_module(f"penstock.engine.{folder}.{program.form}").run
+        if folder == "gpu" and self.settings.gpu_devices > 1 and program.form != "combine":
+            self.stats.note(why_one_gpu=f"{program.form} programs run on one GPU")
+        return importlib.import_module(f"penstock.engine.{folder}.{program.form}").run, folder
 
     @property
     def gpu(self) -> Card:
@@ -162,6 +176,42 @@ class Engine:
 
             self._gpu = Card(self.store, self.settings, self.ledger)
         return self._gpu
+
+    def _metered(self) -> Meter:
+        """What counts the GPU's energy in all phases `run`."""
+        if self._meter is None:
+            from penstock.memory import gpu
+            from penstock.observe.energy import Meter
+
+            self._meter = Meter(bus=gpu.bus(self.gpu.number))
+        return self._meter
+
+    @property
+    def used_gpu(self) -> bool:
+        """Whether a program has been run on a GPU."""
+        return self._meter is not None
+
+    def device_figures(self, arcs: float) -> dict[str, Any] | None:
+        """What the runs on a GPU took there, over so many arcs; None if there was none."""
+        if self._meter is None or self._gpu is None:
+            return None
+        from penstock.memory import gpu
+
+        copied, read, hits = (now - then for now, then in zip(self._gpu.team_counts(), self._counted, strict=True))
+        source = next((each for each in ("disk", "host", "device") if each in self._sources), None)
+        energy = self._meter.figures(arcs)
+        return {
+            "name": gpu.name(self._gpu.number),
+            "memory_limit": self._gpu.ledger.limit,
+            "ledger_peak": self._gpu.peak,
+            "resident": None if source is None else source == "device",
+            "source": source,
+            "bytes_copied": copied,
+            "bytes_read": read,
+            "hits": hits,
+            "plans": [plan.as_dict() for plan in self.device_plans[:8]],
+            "energy": None if energy is None else energy.as_dict(),
+        }
 
     # ---- arcs
 
@@ -204,12 +254,16 @@ class Engine:
     def read_counts(self) -> tuple[int, int]:
         """(bytes read, pages found in caches) so far."""
         stats = [side.feed.stats for side in self._streamed.values()]
-        return self.bytes_read + sum(s["bytes_read"] for s in stats), self.hits + sum(s["hits"] for s in stats)
+        read = self.bytes_read + sum(s["bytes_read"] for s in stats)
+        if self._gpu is not None:
+            read += self._gpu.team_counts()[1] - self._counted[1]
+        return read, self.hits + sum(s["hits"] for s in stats)
 
     def close_streams(self) -> None:
         """Close the streams and give their caches back; a program that comes opens new ones."""
-        self.bytes_read, self.hits = self.read_counts()
         for side in self._streamed.values():
+            self.bytes_read += side.feed.stats["bytes_read"]
+            self.hits += side.feed.stats["hits"]
             side.close()
         self._streamed.clear()
         self._stream_bytes = 0
@@ -222,6 +276,8 @@ class Engine:
         self._scope = self.ledger.scope("topology")
 
     def close(self) -> None:
+        if self._meter is not None:
+            self._meter.close()
         if self._gpu is not None and not self._lent:
             self._gpu.close()
         self.close_streams()

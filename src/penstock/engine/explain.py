@@ -18,6 +18,7 @@ from penstock.store.reader import Store
 
 if TYPE_CHECKING:
     from penstock.engine.engine import Engine
+    from penstock.engine.gpu.explain import OnDevice
 
 ASSUMED = 20
 """Supersteps of a program that stops by itself, when nobody says how many."""
@@ -78,10 +79,16 @@ class Explained:
     prediction: Prediction | None = None
     refused: str = ""
     smallest: int = 0
+    gpu: OnDevice | None = None
+    """What it would do on a GPU, if it was asked for or is there."""
 
     @property
     def fits(self) -> bool:
-        return not self.refused
+        return not self.refused and not (self.gpu is not None and self.gpu.refused)
+
+    @property
+    def on_gpu(self) -> bool:
+        return self.gpu is not None and self.gpu.device == "gpu"
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -95,6 +102,7 @@ class Explained:
             "smallest_memory_limit": self.smallest,
             "plan": None if self.plan is None else self.plan.as_dict(),
             "prediction": None if self.prediction is None else self.prediction.as_dict(),
+            **({} if self.gpu is None else {"gpu": self.gpu.as_dict()}),
         }
 
 
@@ -121,6 +129,16 @@ class Explanation:
         return max((each.smallest for each in self.stages), default=0)
 
     @property
+    def smallest_gpu(self) -> int:
+        """The least gpu_memory_limit that all stages on a GPU could be run in; 0 where none is, or it is not known."""
+        return max((each.gpu.smallest for each in self.stages if each.gpu is not None), default=0)
+
+    @property
+    def foretold(self) -> bool:
+        """Whether something can be said of the time of all stages."""
+        return all(each.prediction is not None for each in self.stages)
+
+    @property
     def seconds(self) -> float:
         """Predicted for all stages together."""
         return sum(each.prediction.seconds for each in self.stages if each.prediction is not None)
@@ -132,8 +150,9 @@ class Explanation:
             "memory_limit": self.memory_limit,
             "fits": self.fits,
             "smallest_memory_limit": self.smallest,
+            **({"smallest_gpu_memory_limit": self.smallest_gpu} if any(each.gpu for each in self.stages) else {}),
             "measured": self.measured,
-            "seconds": self.seconds if self.fits else None,
+            "seconds": self.seconds if self.fits and self.foretold else None,
             "stages": [each.as_dict() for each in self.stages],
             "happened": dict(self.happened) or None,
         }
@@ -145,6 +164,8 @@ class Explanation:
         """Lines and the lines below them."""
         rate = "" if self.measured else f" ({UNMEASURED})"
         ends = f"about {_seconds(self.seconds)}{rate}" if self.fits else "does not fit"
+        if self.fits and not self.foretold:
+            ends = f"how long it takes is {UNMEASURED}"
         if not self.stages:
             ends = "passes unknown"
         head = f"{self.algorithm} on {self.store} in {format_size(self.memory_limit)}: {ends}"
@@ -160,11 +181,18 @@ Tree = tuple[str, list["Tree"]]
 
 
 def explain(
-    name: str, store: Store, stages: Sequence[Stage], settings: Settings, *, loaded: bool = False, warm: bool = False
+    name: str,
+    store: Store,
+    stages: Sequence[Stage],
+    settings: Settings,
+    *,
+    loaded: bool = False,
+    on_card: bool = False,
+    warm: bool = False,
 ) -> Explanation:
     """Plan the stages and predict what they take. Nothing of the graph is read but its index.
 
-    `loaded`: the arcs are in memory. `warm`: this process has loaded the kernels.
+    `loaded`: the arcs are in memory. `on_card`: they are on the GPU. `warm`: this process has loaded the kernels.
     """
     kept = kept_rates(store.path, settings.threads)
     rates = kept or Rates.default(settings.threads)
@@ -172,12 +200,22 @@ def explain(
     for place, stage in enumerate(stages):
         # The arcs that one stage has read serve the next ones, and so do kernels, more or less.
         again = loaded or any(each.plan is not None and each.plan.tier == "memory" for each in found)
-        found.append(explain_stage(stage, store, settings, rates, loaded=again, warm=warm or place > 0))
-    return Explanation(name, str(store.path), settings.memory_limit, kept is not None, tuple(found))
+        there = on_card or any(each.on_gpu for each in found)
+        told = explain_stage(stage, store, settings, rates, loaded=again, on_card=there, warm=warm or place > 0)
+        found.append(told)
+    measured = kept is not None or (bool(found) and all(each.on_gpu for each in found))
+    return Explanation(name, str(store.path), settings.memory_limit, measured, tuple(found))
 
 
 def explain_stage(
-    stage: Stage, store: Store, settings: Settings, rates: Rates, *, loaded: bool = False, warm: bool = False
+    stage: Stage,
+    store: Store,
+    settings: Settings,
+    rates: Rates,
+    *,
+    loaded: bool = False,
+    on_card: bool = False,
+    warm: bool = False,
 ) -> Explained:
     """One program: its plan and prediction, or why it does not fit."""
     slots, program = stage.slots(store), stage.program
@@ -189,8 +227,18 @@ def explain_stage(
     except DoesNotFit as refused:
         return Explained(stage, refused=str(refused), smallest=refused.needed)
     passes = stage.passes or (ASSUMED if isinstance(program, Combine) else 1)
+    device = None
+    if settings.device not in ("cpu", "reference"):
+        from penstock.engine.gpu.explain import on_device
+
+        device = on_device(
+            program, plan, store, settings, slots, passes, rates, seeds=stage.seeds, loaded=on_card
+        )  # fmt: skip
+    if device is not None and device.device == "gpu":
+        foretold = None if device.prediction is None else _repeated(device.prediction, stage.times, plan)
+        return Explained(stage, plan, foretold, smallest=plan.smallest, gpu=device)
     prediction = predict(plan, program, store, rates, settings, passes, loaded=loaded, warm=warm)
-    return Explained(stage, plan, _repeated(prediction, stage.times, plan), smallest=plan.smallest)
+    return Explained(stage, plan, _repeated(prediction, stage.times, plan), smallest=plan.smallest, gpu=device)
 
 
 def _predict_reading(reading: Reading, rates: Rates) -> Prediction:
@@ -206,9 +254,9 @@ def _repeated(once: Prediction, times: int, plan: Plan) -> Prediction:
 
 
 def foreseen(engine: Engine, *, loaded: bool = False) -> dict[str, Any] | None:
-    """What the model says of the supersteps that an engine has done; None where no rates are kept for this machine,
-    or programs were run so often that it would say little."""
-    if not 1 <= len(engine.plans) <= MOST_RUNS:
+    """What the model says of the supersteps that an engine has done on the CPU; None where no rates are kept for this
+    machine, or programs were run so often that it would say little."""
+    if not 1 <= len(engine.plans) <= MOST_RUNS or engine.used_gpu:
         return None
     rates = kept_rates(engine.store.path, engine.settings.threads)
     if rates is None:
@@ -242,14 +290,19 @@ def _stage_tree(each: Explained) -> Tree:
     if isinstance(program, Reading):
         return head, _reading_lines(each, program)
     assert plan is not None
-    assert prediction is not None
-    lines: list[Tree] = [
-        (f"arcs: {_where(plan)}", [(reason, []) for reason in plan.why]),
-        (f"direction: {_direction(program, plan)}", []),
-        (f"passes: {_passes(each)}", []),
-        (_memory(plan), [(text, []) for text in _shares(plan)]),
-        (f"smallest memory_limit: {format_size(plan.smallest)}", []),
-    ]
+    lines: list[Tree] = []
+    if each.gpu is not None:
+        from penstock.engine.gpu.explain import lines as device_lines
+
+        lines += device_lines(each.gpu, UNMEASURED)
+    if not each.on_gpu:
+        lines.append((f"arcs: {_where(plan)}", [(reason, []) for reason in plan.why]))
+    lines += [(f"direction: {_direction(program, plan)}", []), (f"passes: {_passes(each)}", [])]
+    if not each.on_gpu:
+        lines.append((_memory(plan), [(text, []) for text in _shares(plan)]))
+    lines.append((f"smallest memory_limit: {format_size(plan.smallest)}", []))
+    if prediction is None:
+        return head, lines
     about = ", an estimate: how much is visited shows in the run" if prediction.estimate else ""
     phases: list[Tree] = [(f"{name} {_seconds(seconds)}", []) for name, seconds in prediction.phases.items()]
     reads: Tree = (f"reads {format_size(prediction.bytes_read)} from disk", [])
@@ -285,8 +338,8 @@ def _passes(each: Explained) -> str:
     if isinstance(each.stage.program, Combine) and each.stage.program.frontier:
         levels = "as many as there are levels" if each.stage.times == 1 else f"{each.stage.times:,} traversals"
         return levels + note
-    assert each.prediction is not None
-    return f"{each.prediction.passes}{note if each.stage.passes else note or ' (assumed)'}"
+    passes = each.stage.passes or (ASSUMED if isinstance(each.stage.program, Combine) else 1)
+    return f"{passes}{note if each.stage.passes else note or ' (assumed)'}"
 
 
 def _memory(plan: Plan) -> str:

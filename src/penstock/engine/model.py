@@ -134,14 +134,14 @@ def _skims(program: Program, store: Store, plan: Plan) -> bool:
 
 def fetch_seconds(store: Store, program: Program, side: str, rates: Rates) -> float:
     """Seconds to fetch what lies at the other end of every arc of a direction, once."""
-    width = _fetched(program, store)
+    width = fetched_bytes(program, store)
     if not width:
         return store.direction(side).arcs * rates.gather(4).nearest
     arcs, vertices = heat(store, side)
     return rates.gather(int(width)).seconds(arcs, vertices * width)
 
 
-def _fetched(program: Program, store: Store) -> float:
+def fetched_bytes(program: Program, store: Store) -> float:
     """Bytes per vertex of the vector that arcs fetch from."""
     if isinstance(program, Combine):
         if program.numbered:
@@ -202,4 +202,4 @@ def _bound(phases: dict[str, float], parts: dict[str, float], misses: float) -> 
     return "memory" if misses > inside / 2 else "compute"
 
 
-__all__ = ["Prediction", "fetch_seconds", "heat", "page_bytes", "predict"]
+__all__ = ["TRAVERSAL", "Prediction", "fetch_seconds", "fetched_bytes", "heat", "page_bytes", "predict"]

@@ -9,7 +9,7 @@ from penstock.engine.program import Combine, Program
 from penstock.errors import UsageError
 from penstock.store.reader import Store
 
-FORMS = {"combine", "sweep"}
+FORMS = {"combine", "sweep", "row", "pair"}
 """What the GPU has kernels for."""
 
 
@@ -30,11 +30,12 @@ def place(program: Program, store: Store, settings: Settings) -> tuple[str, str]
     number = int(settings.device.partition(":")[2] or 0)
     if number >= gpu.count():
         raise UsageError(f"device {settings.device}: there are only {gpu.count()} GPUs, numbered from 0")
-    why = _unfit(program, store, settings)
+    why = unfit(program, store, settings)
     return ("cpu", why) if why else ("gpu", "")
 
 
-def _unfit(program: Program, store: Store, settings: Settings) -> str:
+def unfit(program: Program, store: Store, settings: Settings) -> str:
+    """Why a program cannot be run on a GPU, wherever there is one."""
     if program.form not in FORMS:
         return f"{program.form} programs run on the CPU"
     if store.vertices >= 1 << 32:
@@ -46,4 +47,4 @@ def _unfit(program: Program, store: Store, settings: Settings) -> str:
     return ""
 
 
-__all__ = ["place"]
+__all__ = ["place", "unfit"]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,15 @@ from penstock.memory import gpu
 from penstock.memory.cache import Policy
 from penstock.memory.frames import DevicePages
 from penstock.memory.ledger import Ledger, Reservation
-from penstock.store.reader import Store
+from penstock.memory.share import part_of
+from penstock.store.reader import Direction, Store
 
 SHARE = 9, 10
 """How much of the memory that is free at the start is used, if no limit was given."""
+
+
+_Key = tuple[str, tuple[int, int, int], tuple[str, ...]]
+"""A direction, which of its pages, and which columns."""
 
 
 class Array:
@@ -43,19 +49,70 @@ class Card:
         limit = settings.gpu_memory_limit
         if limit is None:
             limit = gpu.free_memory()[0] * SHARE[0] // SHARE[1]
-        self.ledger = Ledger(limit)
+        self._set_up(limit)
+
+    def _set_up(self, limit: int) -> None:
+        self.ledger = Ledger(limit, "gpu_memory_limit")
         self.stream = gpu.Stream(null=True)
-        self._pages: dict[tuple[str, tuple[str, ...]], DevicePages] = {}
+        self.apart = False
+        """Whether it is one of a team on several GPUs: then all that is done with it is done inside `on()`."""
+        self._team: list[Card] = []
+        self._pages: dict[_Key, DevicePages] = {}
         self._columns: dict[str, Array] = {}
         self._policy: Policy = "resident"
         self._copied = self._read = self._hits = 0
+
+    # ---- several
+
+    def team(self, count: int) -> list[Card]:
+        """This one and others, each with a budget of its own: on the GPUs that follow, and around again where there are
+        fewer. They are closed with this one."""
+        if len(self._team) != count - 1:
+            self._disband()
+            numbers = [(self.number + k) % gpu.count() for k in range(count)]
+            self.apart = len(set(numbers)) > 1
+            if self.settings.gpu_memory_limit is None and numbers.count(self.number) > 1:
+                self.close_pages()
+                self.ledger.limit = min(self.ledger.limit, self._even(numbers.count(self.number)))
+            for number in numbers[1:]:
+                self._team.append(self._other(number, numbers.count(number)))
+        return [self, *self._team]
+
+    def _even(self, sharers: int) -> int:
+        return gpu.free_memory()[0] * SHARE[0] // SHARE[1] // sharers
+
+    def _other(self, number: int, sharers: int) -> Card:
+        other = copy.copy(self)
+        other.number = number
+        with gpu.using(number):
+            limit = self.settings.gpu_memory_limit
+            other._set_up(limit if limit is not None else self._limit_of(number, sharers))
+        other.apart = self.apart
+        return other
+
+    def _limit_of(self, number: int, sharers: int) -> int:
+        there = [card.ledger.limit for card in (self, *self._team) if card.number == number]
+        return there[0] if there else self._even(sharers)
+
+    def on(self) -> AbstractContextManager[None]:
+        """What is done inside is done on this GPU."""
+        return gpu.using(self.number) if self.apart else nullcontext()
+
+    def _disband(self) -> None:
+        for other in self._team:
+            with other.on():
+                other.close_pages()
+        self._team.clear()
 
     # ---- arrays
 
     def empty(self, shape: Any, dtype: Any, what: str) -> Array:
         """Memory as it was left."""
         kind = np.dtype(dtype)
-        held = self.ledger.reserve(int(np.prod(shape)) * kind.itemsize, what)
+        size = int(np.prod(shape)) * kind.itemsize
+        if size > self.ledger.free:
+            self._drop_columns()
+        held = self.ledger.reserve(size, what)
         try:
             return Array(gpu.empty(shape, kind), held)
         except BaseException:
@@ -86,29 +143,50 @@ class Card:
 
     # ---- arcs
 
-    def pages(self, names: Sequence[str], columns: Sequence[str], policy: Policy) -> dict[str, DevicePages]:
-        """The pages of directions, with room for what the budget has left. Those that are there, whole, are kept."""
-        found = {name: self._there(self.store.direction(name).name, tuple(columns), policy) for name in names}
+    def pages(
+        self,
+        names: Sequence[str],
+        columns: Sequence[str],
+        policy: Policy,
+        *,
+        shares: Mapping[str, Direction] | None = None,
+        host_share: tuple[int, int] | None = None,
+        lender: Card | None = None,
+    ) -> dict[str, DevicePages]:
+        """The pages of directions, with room for what the budget has left. Those that are there, whole, are kept.
+
+        `shares`: the directions to use by name, if they are not the store's; `host_share`: a fraction that bounds what
+        is taken of the host's free memory; pages that `lender` has there are not put there again.
+        """
+        directions = {name: self.store.direction(name) if shares is None else shares[name] for name in names}
+        found = {name: self._there(_key(each, columns), policy) for name, each in directions.items()}
         if all(side is not None for side in found.values()):
             return {name: side for name, side in found.items() if side is not None}
         self.close_pages()
         self._policy = policy
-        keys = sorted({self.store.direction(name).name for name in names})
-        for place, name in enumerate(keys):
-            room = self.ledger.free // (len(keys) - place)
+        unlike = {_key(each, columns): each for each in directions.values()}
+        for place, key in enumerate(sorted(unlike)):
+            room = _room(self.ledger.free, [unlike[each] for each in sorted(unlike)[place:]], columns)
+            host_room = None
+            if host_share is not None:
+                host_room = self.host.free * host_share[0] // host_share[1] // (len(unlike) - place)
+            lent = lender._pages.get(key) if lender is not None else None
             side = DevicePages(
-                self.store.direction(name), columns, self.ledger, self.host, self.settings,
-                policy=policy, room=room, streams=self.settings.gpu_streams, stream=self.stream,
+                unlike[key], columns, self.ledger, self.host, self.settings,
+                policy=policy, room=room, host_room=host_room, streams=self.settings.gpu_streams, stream=self.stream,
+                lender=lent,
             )  # fmt: skip
-            self._pages[name, tuple(columns)] = side
+            self._pages[key] = side
             side.load()
-        return {name: self._pages[self.store.direction(name).name, tuple(columns)] for name in names}
+        return {name: self._pages[_key(each, columns)] for name, each in directions.items()}
 
-    def _there(self, name: str, columns: tuple[str, ...], policy: Policy) -> DevicePages | None:
-        for (held, names), side in self._pages.items():
-            if held != name or not set(columns) <= set(names) or (policy != self._policy and not side.resident):
+    def _there(self, key: _Key, policy: Policy) -> DevicePages | None:
+        name, part, columns = key
+        for (held, pages, names), side in self._pages.items():
+            if (held, pages) != (name, part) or not set(columns) <= set(names):
                 continue
-            return side if names == columns else _with_columns(side, names, columns)
+            if policy == self._policy or side.resident:
+                return side if names == columns else _with_columns(side, names, columns)
         return None
 
     def read_counts(self) -> tuple[int, int, int]:
@@ -120,20 +198,57 @@ class Card:
             self._hits + sum(s["hits"] for s in stats),
         )
 
+    def team_counts(self) -> tuple[int, int, int]:
+        """The same of all of a team."""
+        copied, read, hits = zip(*(card.read_counts() for card in (self, *self._team)), strict=True)
+        return sum(copied), sum(read), sum(hits)
+
+    @property
+    def sources(self) -> set[str]:
+        """Where the pages that are open come from: `device` where all are there, `host`, `disk`."""
+        return {side.source for card in (self, *self._team) for side in card._pages.values()}
+
+    @property
+    def peak(self) -> int:
+        """The most that was counted, on the fullest one of a team."""
+        return max(card.ledger.peak for card in (self, *self._team))
+
     def close_pages(self) -> None:
         """Give the pages' memory back."""
+        for other in self._team:  # they may have borrowed from these
+            with other.on():
+                other.close_pages()
         self._copied, self._read, self._hits = self.read_counts()
         gpu.synchronize()
-        for column in self._columns.values():
-            column.release()
-        self._columns.clear()
+        self._drop_columns()
         for side in self._pages.values():
             side.close()
         self._pages.clear()
 
+    def _drop_columns(self) -> None:
+        for column in self._columns.values():
+            column.release()
+        self._columns.clear()
+
     def close(self) -> None:
         """Give everything back."""
-        self.close_pages()
+        self._disband()
+        with self.on():
+            self.close_pages()
+
+
+def _key(direction: Direction, columns: Sequence[str]) -> _Key:
+    return direction.name, part_of(direction), tuple(columns)
+
+
+def _room(free: int, directions: Sequence[Direction], columns: Sequence[str]) -> int:
+    """What the first of these is given of what is free: what it needs at least, and of the rest as it needs more."""
+    if len(directions) == 1:
+        return free
+    least = [DevicePages.least(each, columns) for each in directions]
+    more = [DevicePages.needed(each, columns) - few for each, few in zip(directions, least, strict=True)]
+    spare = max(0, free - sum(least))
+    return least[0] + (more[0] if spare >= sum(more) else spare * more[0] // sum(more))
 
 
 def _with_columns(side: DevicePages, names: tuple[str, ...], columns: tuple[str, ...]) -> DevicePages:

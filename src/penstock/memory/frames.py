@@ -22,6 +22,7 @@ from penstock.memory.orders import Order, Orders, upload
 from penstock.memory.pages import PageFeed
 from penstock.memory.pinned import Pinned, pinning
 from penstock.memory.pool import Layout, Pool, runs
+from penstock.memory.share import part_of, whole_of
 from penstock.memory.shelf import NOWHERE, Shelf
 from penstock.memory.tasks import BLOCK, HEAVY, SEGMENT, Tasks, cut
 from penstock.observe.events import current
@@ -54,7 +55,8 @@ class DevicePages:
     offsets at the end of the frame, and the values of its arc a in column k at `columns[k][frame * strides[k] + a]`.
 
     To the caller all happens on one `stream`: what was started there comes before a visit, what follows comes after it.
-    Up to `room` bytes of device memory are used, and up to `host_room` of the host's.
+    Up to `room` bytes of device memory are used, and up to `host_room` of the host's. Pages that a `lender` on another
+    device, which must live longer, has in the host's memory are streamed from there.
     """
 
     def __init__(
@@ -71,13 +73,14 @@ class DevicePages:
         streams: int = 4,
         batch: int = 32 << 20,
         stream: gpu.Stream | None = None,
+        lender: DevicePages | None = None,
     ) -> None:
         if policy not in ("lru", "resident"):
             raise ValueError(f"there is no cache policy {policy!r}; the policies are lru and resident")
         _refuse_huge(direction)
         self.direction, self.names, self.settings, self._host = direction, tuple(columns), settings, host
         self.stream = stream or gpu.Stream(null=True)
-        self._pool, self.work = Pool(direction, columns), cut(direction)
+        self._pool, self.work, self._lender = Pool(direction, columns), cut(direction), lender
         self.layout = self._pool.layout
         self.page_words, self.limit = self.layout.page_words, self.work.limit
         self.stats: dict[str, int] = {"bytes_copied": 0, "bytes_read": 0, "hits": 0, "pages": 0}
@@ -126,6 +129,8 @@ class DevicePages:
             workers = self.settings.threads
             reading = self._pool.reading_bytes(workers) + self._stage_bytes()
             self.source = "host" if needed + reading <= self._host.free else "disk"
+            if self._borrows():
+                self.source = "host"
             if self.source == "disk":
                 lanes = min(lanes, workers)
                 self.kept = fit - lanes * self._per
@@ -133,6 +138,11 @@ class DevicePages:
         else:
             self.policy = "resident"
         self._shelf = Shelf(count, self.kept, self.policy)
+
+    def _borrows(self) -> bool:
+        """Whether the lender has all that will be streamed."""
+        lender, staying = self._lender, self.kept if self.policy == "resident" else 0
+        return lender is not None and lender._stored is not None and lender._stored_from <= staying
 
     def _stage_bytes(self) -> int:
         return (
@@ -183,6 +193,13 @@ class DevicePages:
         batches of the others as they arrive. When this returns all is started, not finished."""
         if not self._loaded:
             self.load()
+        began, (before, hits) = perf_counter(), (self.stats["pages"], self.stats["hits"])
+        self._visit(pages, launch)
+        if (events := current()) is not None:
+            found = {"pages": self.stats["pages"] - before, "hits": self.stats["hits"] - hits}
+            events.record("gpu", f"{self.direction.name} pages", began, perf_counter(), **found)
+
+    def _visit(self, pages: np.ndarray | None, launch: Launch) -> None:
         count = len(self.direction)
         if pages is None and self.kept == count:
             self._count(count, count)
@@ -273,7 +290,7 @@ class DevicePages:
         assert self._feed is not None
         kept = dict(zip(missing.tolist(), frames.tolist(), strict=True)) if self.kept else {}
         places: list[list[int]] = [[] for _ in self._lanes]
-        events = current()
+        events, (first, _, step) = current(), part_of(self.direction)
 
         def flush(worker: int) -> None:
             lane = self._lanes[worker]
@@ -282,8 +299,8 @@ class DevicePages:
                 self._start(lane, np.array(lane.pages)[order], np.array(places[worker])[order], launch, events)
                 places[worker].clear()
 
-        def take(worker: int, page: int, parts: tuple[np.ndarray, ...]) -> None:
-            lane = self._lanes[worker]
+        def take(worker: int, number: int, parts: tuple[np.ndarray, ...]) -> None:
+            lane, page = self._lanes[worker], (number - first) // step
             with gpu.using(self._gpu):
                 if not lane.pages:
                     lane.began = perf_counter()
@@ -303,7 +320,7 @@ class DevicePages:
                         flush(worker)
 
         before = self._feed.stats["bytes_read"]
-        self._feed.run_raw(missing, take)
+        self._feed.run_raw(first + missing * step, take)
         self.stats["bytes_read"] += self._feed.stats["bytes_read"] - before
         for worker in range(len(self._lanes)):
             flush(worker)
@@ -350,11 +367,14 @@ class DevicePages:
         staying = self._shelf.staying
         self._stored_from = staying
         with ExitStack() as held:
-            if self.source == "host":
-                self._stored = Pinned(self._host, layout.arrays(count - staying), "pinned pages")
+            reading = staying
+            if self.source == "host" and self._lender is not None and self._borrows():
+                self._stored, self._stored_from = self._lender._stored, self._lender._stored_from
+            elif self.source == "host":
+                self._stored, reading = Pinned(self._host, layout.arrays(count - staying), "pinned pages"), count
                 held.callback(self._stored.close)
-            if staying or self._stored is not None:
-                self._read(np.arange(count if self._stored is not None else staying), staying)
+            if reading:
+                self._read(np.arange(reading), staying)
             self._frame[:staying] = np.arange(staying)
             self._shelf.fill()
             gpu.fill(self._frame_of[:count], self._frame)
@@ -363,7 +383,7 @@ class DevicePages:
                 settings = dataclasses.replace(self.settings, threads=workers)
                 self._unpacked = self._pool.buffers(workers, self._host, held)
                 self._feed = held.enter_context(
-                    PageFeed(self.direction, self._host, settings, columns=self.names, policy=self.policy)
+                    PageFeed(whole_of(self.direction), self._host, settings, columns=self.names, policy=self.policy)
                 )
                 held.enter_context(pinning(self._feed.memory))
             self._held.push(held.pop_all())
@@ -380,10 +400,13 @@ class DevicePages:
         stored = self._stored.arrays if self._stored is not None else []
         with ExitStack() as held:
             buffers = self._pool.buffers(workers, self._host, held)
-            feed = held.enter_context(PageFeed(self.direction, self._host, self.settings, columns=self.names, cache=0))
+            whole = whole_of(self.direction)
+            feed = held.enter_context(PageFeed(whole, self._host, self.settings, columns=self.names, cache=0))
             held.enter_context(pinning(feed.memory))
+            first, _, step = part_of(self.direction)
 
-            def take(worker: int, page: int, parts: tuple[np.ndarray, ...]) -> None:
+            def take(worker: int, number: int, parts: tuple[np.ndarray, ...]) -> None:
+                page = (number - first) // step
                 if page >= staying:
                     self._pool.keep(stored, page - staying, page, parts)
                     return
@@ -393,7 +416,7 @@ class DevicePages:
                         self.stats["bytes_copied"] += self._pool.copy(streams[worker], page, values)
                     streams[worker].record().synchronize()
 
-            feed.run_raw(pages, take)
+            feed.run_raw(first + pages * step, take)
             self.stats["bytes_read"] += feed.stats["bytes_read"]
 
     def close(self) -> None:

@@ -76,6 +76,11 @@ def name(device: int = 0) -> str:
     return str(cupy.cuda.runtime.getDeviceProperties(device)["name"].decode())
 
 
+def bus(device: int = 0) -> str | None:
+    """Its place on the PCI bus: a name that does not depend on who counts the devices."""
+    return None if SIMULATED else str(cupy.cuda.runtime.deviceGetPCIBusId(device))
+
+
 def free_memory() -> tuple[int, int]:
     """(free, total) bytes of the current device."""
     if SIMULATED:
@@ -117,9 +122,14 @@ def using(device: int) -> Iterator[None]:
     if SIMULATED:
         yield
         return
+    before = current()
     with cupy.cuda.Device(device):
         cuda.select_device(device)
-        yield
+        try:
+            yield
+        finally:
+            if before != device:
+                cuda.select_device(before)
 
 
 # ---- memory. Plain allocations, no pool: what is given back is free at once, and a budget can be checked.
@@ -189,7 +199,7 @@ def pin(array: np.ndarray) -> bool:
     if SIMULATED or not array.nbytes:
         return False
     try:
-        cupy.cuda.runtime.hostRegister(array.ctypes.data, array.nbytes, 0)
+        cupy.cuda.runtime.hostRegister(array.ctypes.data, array.nbytes, 1)  # for all devices
     except cupy.cuda.runtime.CUDARuntimeError:
         return False
     return True
@@ -198,6 +208,30 @@ def pin(array: np.ndarray) -> bool:
 def unpin(array: np.ndarray) -> None:
     if not SIMULATED and array.nbytes:
         cupy.cuda.runtime.hostUnregister(array.ctypes.data)
+
+
+# ---- sums and orders. CuPy takes as much memory again while it works, which the caller sets aside.
+
+
+def running_sum(array: Any) -> None:
+    """Let each number be the sum of those up to it."""
+    if SIMULATED:
+        np.cumsum(array, out=array)
+        return
+    array[...] = cupy.cumsum(array, dtype=array.dtype)
+    _return_scratch()
+
+
+def sort(array: Any) -> None:
+    """Sort numbers where they lie."""
+    array.sort()
+    if not SIMULATED:
+        _return_scratch()
+
+
+def _return_scratch() -> None:
+    cupy.cuda.runtime.deviceSynchronize()
+    cupy.get_default_memory_pool().free_all_blocks()
 
 
 # ---- streams and events
@@ -210,6 +244,7 @@ class Stream:
     def __init__(self, *, null: bool = False) -> None:
         self.raw = None
         self.numba: Any = 0
+        self.device = current()
         if not SIMULATED:
             self.raw = cupy.cuda.Stream.null if null else cupy.cuda.Stream()
             self.numba = cuda.external_stream(self.raw.ptr) if self.raw.ptr else cuda.default_stream()
@@ -224,7 +259,7 @@ class Stream:
             )
 
     def move(self, target: Any, source: Any) -> None:
-        """Begin to copy an array on the device into another of its size there."""
+        """Begin to copy an array on a device into another of its size, there or on another device."""
         if self.raw is None:
             target[...] = source
         elif source.nbytes:
@@ -313,15 +348,17 @@ def template_kernel(function: Any, key: str) -> Any:
 # ---- functions that kernels have something else for: see `penstock.engine.gpu.atomics`
 
 
-def compiled_as(function: Any, replacements: Mapping[int, Any]) -> None:
-    """Let kernels replace a function of an array, by the bytes of its numbers, by another of the same parameters. The
-    simulator calls the function itself."""
+def compiled_as(function: Any, replacements: Mapping[int, Any], *, wide: Any = None) -> None:
+    """Let kernels replace a function of an array, by the bytes of its numbers, by another of the same parameters; by
+    `wide`, if it is given, for arrays of two dimensions. The simulator calls the function itself."""
     if SIMULATED:
         return
     from numba.cuda.extending import overload
 
     def typing(*args: Any) -> Any:
         kind = getattr(args[0], "dtype", None)
+        if wide is not None and getattr(args[0], "ndim", 1) == 2:
+            return wide
         found = replacements.get(width_of(kind) // 8)
         if found is None:
             # An error of Numba's own would have it try what was made for CPUs.
@@ -351,7 +388,7 @@ class Launcher:
             self.made[blocks, threads](*args)
             return
         values: list[int] = []
-        key: list[Any] = []
+        key: list[Any] = [stream.device]  # a kernel is loaded on each device, under a handle of its own
         for arg in args:
             _flatten(arg, values, key)
         found = self._known.get(tuple(key))
@@ -426,6 +463,7 @@ __all__ = [
     "Event",
     "Launcher",
     "Stream",
+    "bus",
     "compiled_as",
     "count",
     "cuda",
@@ -440,6 +478,8 @@ __all__ = [
     "multiprocessors",
     "name",
     "pin",
+    "running_sum",
+    "sort",
     "synchronize",
     "template_kernel",
     "unpin",

@@ -42,10 +42,10 @@ class Reservation:
 
 
 class Ledger:
-    """A thread-safe account of at most `limit` bytes."""
+    """A thread-safe account of at most `limit` bytes; `setting` is what the user would raise it by."""
 
-    def __init__(self, limit: int) -> None:
-        self.limit = int(limit)
+    def __init__(self, limit: int, setting: str = "memory_limit") -> None:
+        self.limit, self.setting = int(limit), setting
         self._lock = threading.Lock()
         self._used = self._peak = 0
         self._by_what: dict[str, int] = {}
@@ -129,7 +129,7 @@ class Ledger:
 
     def _add(self, nbytes: int, what: str) -> None:
         if self._used + nbytes > self.limit:
-            raise DoesNotFit(what, needed=self._used + nbytes, limit=self.limit)
+            raise DoesNotFit(what, needed=self._used + nbytes, limit=self.limit, setting=self.setting)
         self._used += nbytes
         self._peak = max(self._peak, self._used)
         if nbytes:

@@ -17,9 +17,10 @@ class Energy:
     The counter is that of the whole device: of everybody who uses it, and of its idling.
     """
 
-    def __init__(self, device: int = 0, uuid: str | None = None) -> None:
-        """`device` counts as the driver does; give the `uuid` where CUDA counts otherwise."""
-        self.device, self.uuid = device, uuid
+    def __init__(self, device: int = 0, uuid: str | None = None, bus: str | None = None) -> None:
+        """`device` counts as the driver does; give the `uuid` or the place on the PCI `bus` where CUDA counts
+        otherwise."""
+        self.device, self.uuid, self.bus = device, uuid, bus
         self.joules: float | None = None
         self.seconds = 0.0
         self._library: Any = None
@@ -33,16 +34,28 @@ class Energy:
             return int(self._library.nvmlDeviceGetTotalEnergyConsumption(self._handle))
         return None
 
-    def __enter__(self) -> Self:
-        self.joules, self._handle = None, None
+    def _open(self) -> None:
         self._library = nvml()
         if self._library is not None:
             with contextlib.suppress(Exception):
-                self._handle = (
-                    self._library.nvmlDeviceGetHandleByIndex(self.device)
-                    if self.uuid is None
-                    else self._library.nvmlDeviceGetHandleByUUID(self.uuid)
-                )
+                self._handle = self._find(self._library)
+
+    def _find(self, library: Any) -> Any:
+        if self.bus is not None:
+            return library.nvmlDeviceGetHandleByPciBusId(self.bus)
+        if self.uuid is not None:
+            return library.nvmlDeviceGetHandleByUUID(self.uuid)
+        return library.nvmlDeviceGetHandleByIndex(self.device)
+
+    def _close(self) -> None:
+        if self._library is not None:
+            with contextlib.suppress(Exception):
+                self._library.nvmlShutdown()
+            self._library = self._handle = None
+
+    def __enter__(self) -> Self:
+        self.joules, self._handle = None, None
+        self._open()
         self._began = self._read() if self._handle is not None else None
         self._since = time.perf_counter()
         return self
@@ -55,10 +68,7 @@ class Energy:
         # A driver that was loaded anew counts from 0.
         if self._began is not None and ended is not None and ended >= self._began:
             self.joules = (ended - self._began) / 1000
-        if self._library is not None:
-            with contextlib.suppress(Exception):
-                self._library.nvmlShutdown()
-            self._library = None
+        self._close()
 
     @property
     def watts(self) -> float | None:
@@ -68,6 +78,33 @@ class Energy:
     def figures(self, arcs: float, seconds: float | None = None) -> Figures | None:
         """What the energy comes to for so many arcs, in the seconds that were measured or in these."""
         return None if self.joules is None else figures(self.joules, arcs, self.seconds if seconds is None else seconds)
+
+
+class Meter(Energy):
+    """Adds up stretches: `with meter: ...` as often as there are some. The library, which takes a while to open, stays
+    open until `close`. Where nothing counts, only the first stretch asks."""
+
+    _opened = False
+
+    def __enter__(self) -> Self:
+        if not self._opened:
+            self._opened = True
+            self._open()
+        self._began = self._read() if self._handle is not None else None
+        self._since = time.perf_counter()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        ended = self._read() if self._began is not None else None
+        self.seconds += time.perf_counter() - self._since
+        if self._began is not None and ended is not None and ended >= self._began:
+            self.joules = (self.joules or 0.0) + (ended - self._began) / 1000
+
+    def close(self) -> None:
+        """Let go of the library; what was counted stays."""
+        self._close()
 
 
 @dataclass(frozen=True)
@@ -95,4 +132,4 @@ def figures(joules: float, arcs: float, seconds: float) -> Figures:
     )
 
 
-__all__ = ["Energy", "Figures", "figures"]
+__all__ = ["Energy", "Figures", "Meter", "figures"]

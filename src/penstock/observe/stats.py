@@ -81,6 +81,7 @@ class Stats:
         """What was counted: bytes_read, arcs, iterations."""
         self.notes: dict[str, Any] = {}
         """What else is worth knowing: plan, residual, seed."""
+        self._beside: dict[str, contextlib.AbstractContextManager[Any]] = {}
         self._first: list[dict[str, Any]] = []
         self._last: deque[dict[str, Any]] = deque(maxlen=SUPERSTEPS // 2)
         self._supersteps = 0
@@ -95,12 +96,22 @@ class Stats:
         with self._lock:
             self.phases.setdefault(name, 0.0)
         try:
-            yield
+            with self._beside.get(name) or contextlib.nullcontext():
+                yield
         finally:
             ended = time.perf_counter()
             with self._lock:
                 self.phases[name] += ended - began
             record("phases", name, began, ended)
+
+    @contextlib.contextmanager
+    def beside(self, name: str, meter: contextlib.AbstractContextManager[Any]) -> Iterator[None]:
+        """`with stats.beside("run", meter):` enters the meter with each phase of that name inside."""
+        self._beside[name] = meter
+        try:
+            yield
+        finally:
+            del self._beside[name]
 
     def add(self, name: str, n: float = 1) -> None:
         """Count `n` more of something."""

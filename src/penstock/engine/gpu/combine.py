@@ -24,6 +24,7 @@ from penstock.observe.progress import progress
 
 if TYPE_CHECKING:
     from penstock.engine.engine import Engine, Outcome, Until
+    from penstock.engine.gpu.devices import DevicesRun
 
 ALL = (0, 1 << 32)
 """The range of everything."""
@@ -64,7 +65,7 @@ class CombineRun(Held):
         """Beamer's rule: see `penstock.engine.cpu.direction`."""
         program = self.program
         if self.unseen is None:
-            self.unseen = sum(self.arcs[name].direction.arcs for name in self.sides.push)
+            self.unseen = sum(self.store.direction(name).arcs for name in self.sides.push)
         if self.pulling:
             self.pulling = self.active >= self.before or self.active > self.slots.active // BETA
         if not self.pulling:
@@ -86,30 +87,26 @@ class CombineRun(Held):
         """The bits of the vertices that still take contributions."""
         if self.program.wants is None:
             return None
-        if not hasattr(self, "_wanted"):
-            self._wanted = self._array(-(-self.slots.count // 32) + 1, np.uint32, "wanting")
-        self._wanted.array.fill(0)
+        self.wanted.array.fill(0)
         for lo, hi in self.windows:
             near = self.window(lo, hi)
             self.kernels.make("wanting")(
                 self.stream, blocks((hi + 31) // 32 - lo // 32), BLOCK, np.uint32(lo), np.uint32(hi), near.near,
-                near.state, near.reads, self.given(), self.scalars.arg, self._wanted.arg,
+                near.state, near.reads, self.given(), self.scalars.arg, self.wanted.arg,
             )  # fmt: skip
-        return self._wanted
+        return self.wanted
 
     def _pages(self, side: DevicePages, chosen: Array | None) -> np.ndarray:
         """The pages that hold a chosen vertex, found out on the device."""
         count = len(side.direction)
         if chosen is None or not count:
             return np.arange(count)
-        marks = self.device.empty(count, np.uint8, "page marks")
+        marks = self.marks.array[:count]
         plain_kernel(each.page_marks, BLOCK)(
-            self.stream, blocks(count), BLOCK, chosen.arg, side.first_of, side.vertices_of, marks.arg
+            self.stream, blocks(count), BLOCK, chosen.arg, side.first_of, side.vertices_of, gpu.view(marks)
         )
         self.stream.synchronize()
-        found = np.flatnonzero(gpu.download(marks.array))
-        marks.release()
-        return found
+        return np.flatnonzero(gpu.download(marks))
 
     # ---- a superstep
 
@@ -175,12 +172,12 @@ class CombineRun(Held):
             gpu.fill(self.message.array[: hi - lo], self.host_message[lo:hi])
 
     def _pull(self, name: str, pages: Any, near: Window, far: tuple[int, int], *, fused: bool) -> None:
-        side, ranged = self.arcs[name], self.ranged
+        side, filters = self.arcs[name], {"ranged": self.ranged, "windowed": self.windowed}
         words, limit = np.uint64(side.page_words), np.uint32(side.limit)
         parts, arrived = self.parts(side.direction)
         make, given = self.kernels.make, self.given()
-        gather = make("pull", ranged=ranged, fused=fused)
-        pieces = make("pull_segments", ranged=ranged)
+        gather = make("pull", **filters, fused=fused)
+        pieces = make("pull_segments", **filters)
         first, size = np.uint32(far[0]), np.uint32(min(far[1] - far[0], (1 << 32) - 1))
         totals = self.message.arg if fused else self.totals.arg  # fused, none are kept
         sent = (self.message.arg, first, size, self.front.arg)
@@ -197,13 +194,13 @@ class CombineRun(Held):
             )  # fmt: skip
 
         side.visit(pages[name], launch)
-        make("finish", ranged=ranged, fused=fused)(
+        make("finish", **filters, fused=fused)(
             self.stream, blocks(len(side.work.vertex)), BLOCK, side.heavy, side.part_start, parts.arg, arrived.arg,
             *here, self.after.arg, totals, self.touched.arg,
         )  # fmt: skip
 
     def _push(self, name: str, pages: Any, near: Window, far: tuple[int, int]) -> None:
-        side, ranged = self.arcs[name], self.ranged
+        side, ranged = self.arcs[name], self.windowed
         words, limit = np.uint64(side.page_words), np.uint32(side.limit)
         carry = self.kernels.make("push", ranged=ranged)
         pieces = self.kernels.make("push_segments", ranged=ranged)
@@ -328,7 +325,7 @@ AT_ONCE = 8
 """Supersteps that the GPU is given before anybody waits for it."""
 
 
-def _all_at_once(engine: Engine, held: CombineRun, count: int, bar: Any) -> None:
+def _all_at_once(engine: Engine, held: CombineRun | DevicesRun, count: int, bar: Any) -> None:
     """Supersteps whose number is known: the GPU need not wait for the host between them."""
     while count:
         some = min(count, AT_ONCE)
@@ -340,6 +337,28 @@ def _all_at_once(engine: Engine, held: CombineRun, count: int, bar: Any) -> None
             engine.stats.iteration(program=held.program.name, **figure | {"seconds": each_took})
         bar.advance(some)
         count -= some
+
+
+def _alone(
+    engine: Engine,
+    program: Combine,
+    params: dict[str, Any],
+    slots: Slots,
+    vectors: dict[str, np.ndarray],
+    active: np.ndarray | None,
+) -> CombineRun:
+    """A run on one GPU."""
+    device = engine.gpu
+    limit = device.ledger.limit
+    planned = make_device_plan(
+        program, engine.store, slots.count, limit, engine.settings.state_ranges, seeds=len(slots.seeds)
+    )
+    engine.device_plans.append(planned)
+    # In ranges a bucket would be one more pass: the order changes no result.
+    kind = BucketRun if program.bucketed is not None and planned.ranges == 1 else CombineRun
+    if device.ledger.free < planned.state_bytes + planned.least_bytes:
+        device.close_pages()
+    return kind(engine, device, program, planned, params, slots, vectors, active)
 
 
 def run(
@@ -355,15 +374,15 @@ def run(
     """Supersteps until nothing is active, or `until` says so."""
     from penstock.engine.engine import Outcome
 
-    stats, device = engine.stats, engine.gpu
-    limit = device.ledger.limit
-    planned = make_device_plan(program, engine.store, slots.count, limit, engine.settings.state_ranges)
-    # In ranges a bucket would be one more pass: the order changes no result.
-    kind = BucketRun if program.bucketed is not None and planned.ranges == 1 else CombineRun
-    if device.ledger.free < planned.state_bytes + planned.least_bytes:
-        device.close_pages()
+    stats = engine.stats
+    held: CombineRun | DevicesRun
     with stats.phase("prepare"):
-        held = kind(engine, device, program, planned, params, slots, vectors, active)
+        if engine.settings.gpu_devices > 1:
+            from penstock.engine.gpu.devices import DevicesRun
+
+            held = DevicesRun(engine, program, params, slots, vectors, active)
+        else:
+            held = _alone(engine, program, params, slots, vectors, active)
     try:
         with stats.phase("load"):
             held.open_sides()

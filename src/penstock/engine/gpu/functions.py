@@ -10,6 +10,7 @@ import numpy as np
 
 from penstock.engine.compile import _made, adapters, edge_class, explained, fingerprint, params_class, usable
 from penstock.engine.gpu.kernels import combine as along
+from penstock.engine.gpu.kernels import merge as between
 from penstock.engine.gpu.kernels import slots as each
 from penstock.engine.monoid import MAX
 from penstock.engine.program import GIVEN, Combine, Program
@@ -135,12 +136,16 @@ class GpuKernels:
         self.program, self.number, self.block = program, number, block
         self._made: dict[tuple[Any, ...], Any] = {}
 
-    def make(self, name: str, *, ranged: bool = False, fused: bool = False, empty: bool = False) -> Any:
-        key = (name, ranged, fused, empty)
+    def make(
+        self, name: str, *, ranged: bool = False, windowed: bool = False, fused: bool = False, empty: bool = False
+    ) -> Any:
+        key = (name, ranged, windowed, fused, empty)
         if key not in self._made:
-            template = getattr(along, name, None) or getattr(each, name)
+            template = getattr(along, name, None) or getattr(each, name, None) or getattr(between, name)
             parts = self._functions(ranged, fused, empty)
-            self._made[key] = make_kernel(template, parts, self.program, ranged, fused, empty, str(self.number))
+            parts.windowed = ranged or windowed
+            about = (ranged, windowed, fused, empty, str(self.number))
+            self._made[key] = make_kernel(template, parts, self.program, *about)
         return self._made[key]
 
     def _functions(self, ranged: bool, fused: bool, empty: bool) -> SimpleNamespace:

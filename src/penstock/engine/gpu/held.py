@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from penstock.engine.vectors import Slots
 from penstock.memory import gpu
 from penstock.memory.cache import Policy
 from penstock.memory.card import Array, Card
+from penstock.memory.frames import DevicePages
 from penstock.memory.tasks import BLOCK, cut
 from penstock.store.reader import Direction
 
@@ -52,13 +54,19 @@ class Held:
         slots: Slots,
         vectors: dict[str, np.ndarray],
         active: np.ndarray | None,
+        *,
+        span: tuple[int, int] | None = None,
+        beside: Held | None = None,
     ) -> None:
+        """`span`: the slots whose state is here, if not all; `beside`: a run whose vectors on the host it shares."""
         self.engine, self.device, self.program, self.plan = engine, device, program, plan
         self.params, self.slots, self.stream = params, slots, device.stream
         self.store, number = engine.store, number_dtype(engine.store)
         self.kernels = gpu_kernels(program, number, BLOCK)
         self.sides = sides_of(engine.store, program.along)
         self.ranged = plan.ranges > 1
+        self.lo, self.hi = span or (0, slots.count)
+        self.windowed = self.ranged or span is not None
         self.fused = not self.ranged and program.lanes == 1 and len(self.sides.pull) == 1
         self.windows = self._windows(plan.ranges)
         self._arrays: list[Array] = []
@@ -67,18 +75,24 @@ class Held:
 
         # On the host: where results end up, and in ranges the state itself.
         make = engine.vectors.make
-        self.host_state = tuple(
-            vectors[name] if name in vectors else make(slots.count, kind, name, lanes=lanes)
-            for name, kind in program.fields().items()
-        )
         self.theirs = set(vectors)
-        self.host_reads: tuple[np.ndarray | None, ...] = tuple(
-            vectors[name] if name in vectors else read_column(engine, slots, name) if self._on_host(name) else None
-            for name in program.stored_reads()
-        )
+        self.host_state: tuple[np.ndarray, ...]
+        self.host_reads: tuple[np.ndarray | None, ...]
+        if beside is not None:
+            self.host_state, self.host_reads = beside.host_state, beside.host_reads
+        else:
+            self.host_state = tuple(
+                vectors[name] if name in vectors else make(slots.count, kind, name, lanes=lanes)
+                for name, kind in program.fields().items()
+            )
+            self.host_reads = tuple(
+                vectors[name] if name in vectors else read_column(engine, slots, name) if self._on_host(name) else None
+                for name in program.stored_reads()
+            )
         self.host_message: np.ndarray | None = None
         widest = max(hi - lo for lo, hi in [*self.windows, (slots.body, slots.count)])
-        length = widest if self.ranged else slots.count
+        self.length = max(1, widest if self.ranged else self.hi - self.lo)
+        length = self.length
 
         def shape(n: int) -> Any:
             return n if lanes == 1 else (n, lanes)
@@ -89,7 +103,8 @@ class Held:
             for name, host in zip(program.stored_reads(), self.host_reads, strict=True)
         )
         kind = number if program.numbered else np.dtype(program.message)
-        self.message = self._array(shape(1 if program.numbered else length), kind, "messages")
+        sent = 1 if program.numbered else length if self.ranged else slots.count
+        self.message = self._array(shape(sent), kind, "messages")
         if self.ranged and not program.numbered:
             self.host_message = make(slots.count, kind, "messages", lanes=lanes)
         self.total_kind = totals_dtype(program, number)
@@ -128,6 +143,10 @@ class Held:
         cuts = np.unique(np.linspace(0, self.slots.body, ranges + 1).astype(np.int64))
         return [(int(a), int(b)) for a, b in itertools.pairwise(cuts)] or [(0, 0)]
 
+    def _pieces(self) -> list[tuple[int, int]]:
+        """The slots to initialise."""
+        return [*self.windows, (self.slots.body, self.slots.count)]
+
     def _degrees(self) -> Array:
         """The arcs that the frontier's vertices send along, to choose a direction by."""
         if not self.program.frontier or not self.sides.push:
@@ -151,7 +170,7 @@ class Held:
         order = np.arange(len(places), 0, -1, dtype=np.uint32)
         seeds = self._kept(self.device.upload(places[::-1].copy(), "seeds"))
         numbers = self._kept(self.device.upload(order, "seeds"))
-        for lo, hi in [*self.windows, (slots.body, slots.count)]:
+        for lo, hi in self._pieces():
             near = self.window(lo, hi)
             args = (near.state, near.reads, self.given(), self.scalars.arg, self.after.arg)
             self.kernels.make("initialise")(
@@ -171,7 +190,7 @@ class Held:
 
     def _on_host(self, name: str) -> bool:
         """Whether a column has to go through the host: in ranges, or if it is not the store's alone."""
-        return self.ranged or name == "seed" or name not in self.store.meta["vertex"]
+        return self.windowed or name == "seed" or name not in self.store.meta["vertex"]
 
     def _upload(self) -> None:
         """What is read, and fields that were given; the others are zero, as their vectors are."""
@@ -179,12 +198,12 @@ class Held:
             return
         for name, mine, host in zip(self.program.state, self.state, self.host_state, strict=True):
             if name in self.theirs:
-                gpu.fill(mine.array, host)
+                gpu.fill(mine.array[: self.hi - self.lo], host[self.lo : self.hi])
             else:
                 mine.array.fill(0)
         for name, mine, column in zip(self.program.stored_reads(), self.reads, self.host_reads, strict=True):
             if column is not None:
-                gpu.fill(mine.array, column)
+                gpu.fill(mine.array[: self.hi - self.lo], column[self.lo : self.hi])
                 continue
             active = self.slots.active
             mine.array[:active] = self.device.column(name)
@@ -198,7 +217,7 @@ class Held:
     def window(self, lo: int, hi: int) -> Window:
         """These slots on the device; in ranges they are copied there."""
         if not self.ranged:
-            return Window(0, self.slots.count, *self._args())
+            return Window(self.lo, self.hi, *self._args())
         self.stream.synchronize()
         for mine, host in zip((*self.state, *self.reads), (*self.host_state, *self.host_reads), strict=True):
             assert host is not None
@@ -219,15 +238,15 @@ class Held:
     def totals(self) -> Array:
         """What arrives at the vertices of a window; always left at the monoid's zero."""
         if self._totals is None:
-            widest = max(hi - lo for lo, hi in self.windows)
-            length = max(1, widest if self.ranged else self.slots.count)
-            lanes = self.program.lanes
-            zero = held_dtype(np.dtype(type(self.zero))).type(self.zero)
-            if zero.dtype != self.total_kind:
-                zero = zero.view(self.total_kind)
+            length, lanes = self.length, self.program.lanes
             self._totals = self._array(length if lanes == 1 else (length, lanes), self.total_kind, "totals")
-            self._totals.array.fill(zero[()])
+            self._totals.array.fill(self.no_total())
         return self._totals
+
+    def no_total(self) -> Any:
+        """The monoid's zero, as totals are held."""
+        zero = held_dtype(np.dtype(type(self.zero))).type(self.zero)
+        return (zero if zero.dtype == self.total_kind else zero.view(self.total_kind))[()]
 
     def parts(self, direction: Direction) -> tuple[Array, Array]:
         """Totals of the pieces of heavy vertices, and whether anything arrived over them."""
@@ -247,9 +266,22 @@ class Held:
         names = tuple(dict.fromkeys((*self.sides.pull, *self.sides.push)))
         if not self.program.frontier:
             names = self.sides.pull or self.sides.push
-        for name in names:  # before the pages, which take what is left
-            self.parts(self.store.direction(name))
-        self.arcs = self.device.pages(names, self.program.columns, policy)
+        # Before the pages, which take what is left.
+        for name in names:
+            self.parts(self.direction(name))
+        if self.program.frontier:
+            most = max(len(self.direction(name)) for name in names)
+            self.marks = self._array(max(1, most), np.uint8, "page marks")
+            if self.program.wants is not None:
+                self.wanted = self._array(-(-self.slots.count // 32) + 1, np.uint32, "wanting")
+        self.arcs = self.open_pages(names, policy)
+
+    def direction(self, name: str) -> Direction:
+        """The arcs that this device goes over."""
+        return self.store.direction(name)
+
+    def open_pages(self, names: Sequence[str], policy: Policy) -> dict[str, DevicePages]:
+        return self.device.pages(names, self.program.columns, policy)
 
     # ---- what is active
 

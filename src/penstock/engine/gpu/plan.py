@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from penstock.engine.gpu.functions import totals_dtype
-from penstock.engine.plan import number_dtype, read_dtype, sides_of
-from penstock.engine.program import Combine
+from penstock.engine.gpu.functions import held_dtype, totals_dtype
+from penstock.engine.gpu.kernels.combine import CHANGES, SPREAD
+from penstock.engine.plan import arcs_of, number_dtype, read_dtype, sides_of
+from penstock.engine.program import Combine, Sweep
 from penstock.errors import DoesNotFit
 from penstock.memory.frames import DevicePages
-from penstock.store.reader import Store
+from penstock.memory.tasks import cut
+from penstock.store.reader import Direction, Store
 
-SLACK = 1 << 18
-"""Scalars, counts, seeds: what is too small to count one by one."""
+SLACK = 1 << 10
+"""What is too small to count one by one."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +56,17 @@ def slot_bytes(program: Combine, store: Store) -> tuple[int, int]:
     return window, 6 if program.frontier else 0
 
 
-def make_device_plan(program: Combine, store: Store, slots: int, limit: int, ranges: int | None = None) -> DevicePlan:
+def beside_bytes(program: Combine, store: Store, directions: Collection[Direction], seeds: int) -> int:
+    """Scalars, seeds, the totals of the pieces of heavy vertices, marks of pages: however the state is split."""
+    part = held_dtype(program.contribution_dtype(number_dtype(store))).itemsize * program.lanes + 1
+    parts = sum(max(1, len(cut(side).segments)) for side in directions) * part
+    marks = max((len(side) for side in directions), default=0) if program.frontier else 0
+    return 8 * (CHANGES + SPREAD) + 8 * seeds + parts + marks + SLACK
+
+
+def make_device_plan(
+    program: Combine, store: Store, slots: int, limit: int, ranges: int | None = None, *, seeds: int = 0
+) -> DevicePlan:
     """Split the state as often as the limit asks for, or `ranges` times at least; refuse what cannot fit."""
     sides = sides_of(store, program.along)
     names = dict.fromkeys((*sides.pull, *sides.push)) if program.frontier else dict.fromkeys(sides.pull or sides.push)
@@ -61,13 +74,40 @@ def make_device_plan(program: Combine, store: Store, slots: int, limit: int, ran
     whole = sum(DevicePages.needed(side, program.columns) for side in directions.values())
     least = sum(DevicePages.least(side, program.columns) for side in directions.values())
     window, always = slot_bytes(program, store)
-    fixed = always * slots + slots // 4 + SLACK + least
+    around = always * slots + slots // 4 + beside_bytes(program, store, directions.values(), seeds)
+    fixed = around + least
     most = max(1, slots - 1)
-    smallest = fixed + window * min(slots, 1 << 10)
+    # Who pulls and updates in one go keeps no totals, if all of the state is there.
+    fused = not program.frontier and program.lanes == 1 and len(sides.pull) == 1
+    whole_state = slots * (window - (totals_dtype(program, number_dtype(store)).itemsize if fused else 0))
+
+    def vectors(count: int) -> int:
+        return whole_state if count == 1 else window * (-(-slots // count) + 1)
+
+    smallest = fixed + min(whole_state, window * ((1 << 10) + 1))
     count = max(1, min(ranges or 1, most))
-    while fixed + window * (slots if count == 1 else -(-slots // count) + 1) > limit:
+    while fixed + vectors(count) > limit:
         if count >= most or -(-slots // count) <= 1 << 10:
-            raise DoesNotFit(f"the state of {program.name} on the GPU", needed=smallest, limit=limit)
+            what = f"the state of {program.name} on the GPU"
+            raise DoesNotFit(what, needed=smallest, limit=limit, setting="gpu_memory_limit")
         count = min(most, count * 2)
-    held = always * slots + slots // 4 + SLACK + window * (slots if count == 1 else -(-slots // count) + 1)
+    held = around + vectors(count)
     return DevicePlan(count, held, whole, least, limit, smallest)
+
+
+def make_sweep_plan(program: Sweep, store: Store, slots: int, limit: int, *, seeds: int = 0) -> DevicePlan:
+    """All of a sweep's state is there, for arcs lead anywhere; refuse what cannot fit."""
+    directions = {store.direction(name).name: store.direction(name) for name in arcs_of(store, program)}
+    whole = sum(DevicePages.needed(side, program.columns) for side in directions.values())
+    least = sum(DevicePages.least(side, program.columns) for side in directions.values())
+    state = sum(kind.itemsize for kind in program.fields().values()) * slots + SLACK
+    # What is read at the start is gone when pages come.
+    reads = sum(read_dtype(store, name).itemsize for name in program.stored_reads()) * slots + 8 * seeds
+    smallest = state + max(least, reads)
+    if smallest > limit:
+        what = f"the state of {program.name} on the GPU"
+        raise DoesNotFit(what, needed=smallest, limit=limit, setting="gpu_memory_limit")
+    return DevicePlan(1, state, whole, least, limit, smallest)
+
+
+__all__ = ["DevicePlan", "make_device_plan", "make_sweep_plan"]

@@ -16,10 +16,10 @@ from penstock.engine.gpu.functions import Kernel, gpu_adapters, make_kernel
 from penstock.engine.gpu.held import blocks
 from penstock.engine.gpu.kernels import slots as each
 from penstock.engine.gpu.kernels import sweep as templates
+from penstock.engine.gpu.plan import DevicePlan, make_sweep_plan
 from penstock.engine.plan import Plan, arcs_of
 from penstock.engine.program import Sweep
 from penstock.engine.vectors import Slots
-from penstock.errors import DoesNotFit
 from penstock.memory import gpu
 from penstock.memory.card import Array, Card
 from penstock.memory.frames import DevicePages
@@ -95,6 +95,7 @@ class SweepRun:
         engine: Engine,
         device: Card,
         program: Sweep,
+        plan: DevicePlan,
         params: dict[str, Any],
         slots: Slots,
         vectors: dict[str, np.ndarray],
@@ -106,11 +107,7 @@ class SweepRun:
             vectors[name] if name in vectors else engine.vectors.make(slots.count, kind, name)
             for name, kind in program.fields().items()
         )
-        least = sum(DevicePages.least(self.store.direction(name), program.columns) for name in self._names())
-        needed = sum(array.nbytes for array in self.host) + least
-        if needed > device.ledger.limit:
-            raise DoesNotFit(f"the state of {program.name} on the GPU", needed=needed, limit=device.ledger.limit)
-        if needed > device.ledger.free:
+        if plan.smallest > device.ledger.free:
             device.close_pages()
         self._arrays: list[Array] = []
         self.state = [self._kept(device.empty(array.shape, array.dtype, "state")) for array in self.host]
@@ -228,8 +225,11 @@ def run(
     """One pass over the arcs."""
     from penstock.engine.engine import Outcome
 
+    limit, seeds = engine.gpu.ledger.limit, len(slots.seeds)
+    planned = make_sweep_plan(program, engine.store, slots.count, limit, seeds=seeds)
+    engine.device_plans.append(planned)
     with engine.stats.phase("prepare"):
-        held = SweepRun(engine, engine.gpu, program, params, slots, vectors)
+        held = SweepRun(engine, engine.gpu, program, planned, params, slots, vectors)
     try:
         began = time.perf_counter()
         with (

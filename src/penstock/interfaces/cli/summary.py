@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from penstock.ingest.build.builder import BuildReport
 
 
+_SOURCES = {"host": "host memory"}
+
+
 def build_summary(report: BuildReport) -> list[str]:
     """Two lines: what there is now, and what it took."""
     from penstock.observe.bar import format_rate, format_seconds
@@ -49,6 +52,11 @@ def run_summary(stats: Mapping[str, Any]) -> list[str]:
         first.append(f"resumed at superstep {resumed:,}")
     plans, read = stats.get("plans") or [{}], stats.get("bytes_read", 0)
     second = ["in memory" if all(plan.get("tier") == "memory" for plan in plans) else "from disk"]
+    if (device := stats.get("gpu")) and device["source"]:
+        where = "resident" if device["resident"] else f"streamed from {_SOURCES.get(device['source'], 'disk')}"
+        second = [f"on {device['name']}, {where}", f"{format_size(device['bytes_copied'])} copied"]
+        if energy := device.get("energy"):
+            second.append(f"{energy['joules']:.3g} J, {energy['watts']:.0f} W")
     if read:
         second.append(f"{format_size(read)} read, {format_rate(read / max(load or run, 1e-9), 'bytes')}")
     if hits := stats.get("cache_hits"):

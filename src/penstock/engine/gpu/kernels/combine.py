@@ -1,7 +1,8 @@
 """Templates of the combine form for the GPU. Each makes a kernel around a program's functions, given as `c`; see
 `penstock.engine.kernels.combine` for their names. Here besides: `kind`, what contributions are held as; `get(message,
 i, j)`, `of_total(totals, i, j)`, `set_total(totals, i, j, value)`, `into(totals, i, j, value)`, which other threads do
-at the same time; `lanes`, `laned`, `fused`; `block`, the threads of a block.
+at the same time; `lanes`, `fused`; `windowed`, only vertices in the window from `near` on gather; `ranged`, and only
+neighbours in the range from `far` on count; `block`, the threads of a block.
 
 A kernel goes over tasks, pieces of pages (see `penstock.memory.tasks`): a block takes one, `width` threads each vertex.
 Heavy vertices are left to segments, a block each, whose totals are finished later. What is active or touched is a byte
@@ -129,7 +130,7 @@ def pull(c):
     load, store, unpack, update, awake, wants = c.load, c.store, c.unpack, c.update, c.awake, c.wants
     change, fold, combine, kind = c.change, c.fold, c.combine, c.kind
     of_total, set_total = c.of_total, c.set_total
-    frontier, wanted, changing, fused, ranged = c.frontier, c.wanted, c.changing, c.fused, c.ranged
+    frontier, wanted, changing, fused, windowed = c.frontier, c.wanted, c.changing, c.fused, c.windowed
     flagged, lanes, block, held = c.frontier or c.first, c.lanes, c.block, c.held
 
     def pull(
@@ -159,7 +160,7 @@ def pull(c):
                 n = np.uint32(first_of[page] + i)
                 lo, hi = words[slots + np.uint64(i)], words[slots + np.uint64(i) + np.uint64(1)]
                 live = hi - lo <= heaviest
-                if ranged and np.uint32(n - near) >= room:
+                if windowed and np.uint32(n - near) >= room:
                     live = False
             if live and wanted:
                 wishes = False
@@ -216,7 +217,8 @@ def pull_segments(c):
     """Gather for one piece of a heavy vertex, into its part."""
     gather, merge = gatherer(c), merger(c)
     load, unpack, wants, kind = c.load, c.unpack, c.wants, c.kind
-    wanted, ranged, flagged, lanes, block, held = c.wanted, c.ranged, c.frontier or c.first, c.lanes, c.block, c.held
+    wanted, windowed, flagged = c.wanted, c.windowed, c.frontier or c.first
+    lanes, block, held = c.lanes, c.block, c.held
 
     def pull_segments(
         order, segments, heavy, words, page_words, columns, strides, frame_of,
@@ -232,7 +234,7 @@ def pull_segments(c):
         n = heavy[segments[segment, 3]]
         lo, hi = segments[segment, 1], segments[segment, 2]
         live = True
-        if ranged and np.uint32(n - near) >= room:
+        if windowed and np.uint32(n - near) >= room:
             live = False
         if live and wanted:
             wishes = False
@@ -272,7 +274,7 @@ def finish(c):
     load, store, unpack, update, awake, wants = c.load, c.store, c.unpack, c.update, c.awake, c.wants
     change, fold, combine, kind, zero = c.change, c.fold, c.combine, c.kind, c.zero
     of_total, set_total = c.of_total, c.set_total
-    frontier, changing, fused, ranged, wanted = c.frontier, c.changing, c.fused, c.ranged, c.wanted
+    frontier, changing, fused, windowed, wanted = c.frontier, c.changing, c.fused, c.windowed, c.wanted
     lanes, block = c.lanes, c.block
 
     def finish(heavy, part_start, parts, arrived, near, room, state, reads, params, scalars, after, totals, touched):
@@ -283,7 +285,7 @@ def finish(c):
         if h < np.uint32(heavy.size):
             n = heavy[h]
             i = np.uint32(n - near)
-            gathered = not ranged or i < room
+            gathered = not windowed or i < room
             for j in range(lanes):
                 total, hit, any_part = zero, False, False
                 k = part_start[h]

@@ -1,0 +1,124 @@
+"""Pages streamed to the GPU from pinned host memory: how near to the rate of bare copies, with how many streams, and
+with how much of the graph cached on the device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from common import median
+from gpu_graphs import about, call, card, devoted, kronecker, page_bytes, pagerank, random_sources
+from gpu_section import Section, table
+
+from penstock.config import settings
+from penstock.graph import Graph
+
+STREAMS = settings().gpu_streams
+"""What a user has who says nothing."""
+
+
+def run(section: Section) -> None:
+    from gpu_kernels import pinned_rate
+
+    sizes = section.sizes
+    graph = kronecker(section, sizes.scale, weights=True)
+    section.keep("graph", about(graph, section))
+    rates: list[float] = []
+
+    def measure() -> list[float]:
+        rates.append(pinned_rate(sizes.pinned))
+        return rates
+
+    section.step("pinned_rates", measure)
+    tenth = _tenth(section, graph)
+    if not section.tiny:
+        section.step("warm up", _pair, section, graph, tenth, 0.1, STREAMS)
+        section.figures.pop("warm up", None)
+    streams: dict[str, Any] = {}
+    for count in sizes.streams:
+        found = section.step(f"{count} streams", _pair, section, graph, tenth, 0.1, count)
+        streams |= {str(count): section.figures.pop(f"{count} streams")} if found else {}
+        section.keep("streams", streams)
+    section.step("pinned_rates", measure)
+    cached: dict[str, Any] = {}
+    for share in sizes.cached:
+        limit = devoted(graph, share / 100)
+        found = section.step(f"{share} % cached", _pair, section, graph, limit, share / 100, STREAMS)
+        cached |= {str(share): section.figures.pop(f"{share} % cached")} if found else {}
+        section.keep("cached", cached)
+    section.step("pinned_rates", measure)
+    if rates:
+        section.keep("pinned_rate", median(rates))
+        section.step("shares", _shares, section)
+    _show(section)
+
+
+def _tenth(section: Section, graph: Graph) -> int:
+    """A tenth of the graph; a tiny graph's state takes more."""
+    return (devoted(graph, 0.1) or 0) if section.tiny else page_bytes(graph) // 10
+
+
+def _pair(section: Section, graph: Graph, limit: int | None, share: float, streams: int) -> dict[str, Any]:
+    """PageRank under a limit, and some searches with so much of the graph cached: their state takes more."""
+    sizes = section.sizes
+    with card(graph, gpu_streams=streams, gpu_memory_limit=limit):
+        _, ranked = pagerank(graph, sizes)
+    # Which pages stay differs: a search has a cache of its own.
+    beside = devoted(graph, share, "bfs")
+    with card(graph, gpu_streams=streams, gpu_memory_limit=beside):
+        sources = random_sources(graph, 1 + sizes.traversals, seed=5)[1]
+        call("bfs", graph, source=sources[0], max_depth=section.shallow)  # loads the pages
+        searches = [call("bfs", graph, source=source)[1] for source in sources[1:]]
+    keys = ("superstep_seconds", "call_seconds", "bytes_copied", "hits")
+    bfs = {key: median([one.get(key, 0) for one in searches]) for key in keys}
+    return {
+        "limit": limit,
+        "bfs_limit": beside,
+        "streams": streams,
+        "pagerank": ranked,
+        "bfs": bfs | {"searches": searches},
+    }
+
+
+def _shares(section: Section) -> dict[str, Any]:
+    """Against bare copies; with pages cached, the time against that of copying the others or of the kernels alone."""
+    found, rate = section.figures, section.figures["pinned_rate"]
+    streams, cached = found.get("streams", {}), found.get("cached", {})
+    shares: dict[str, Any] = {}
+    for count, one in streams.items():
+        if "bytes_per_second" in one["pagerank"]:
+            shares[f"{count} streams"] = one["pagerank"]["bytes_per_second"] / rate
+    if f"{STREAMS} streams" in shares:
+        shares["a tenth"] = shares[f"{STREAMS} streams"]
+    kernels = cached.get("100", {}).get("pagerank", {}).get("seconds", 0.0)
+    for share, one in cached.items():
+        copied = one["pagerank"].get("bytes_copied", 0)
+        bound = max(copied / rate, kernels)
+        if bound:
+            one["bound_seconds"] = bound
+            shares[f"{share} % cached, times the bound"] = one["pagerank"]["seconds"] / bound
+    return shares
+
+
+def _show(section: Section) -> None:
+    found = section.figures
+    rate = found.get("pinned_rate")
+    if rate is None:
+        return
+    rows = []
+    for kind in ("streams", "cached"):
+        for name, one in found.get(kind, {}).items():
+            ranked, bfs = one["pagerank"], one["bfs"]
+            moved = ranked.get("bytes_per_second")
+            limit = f"{one['limit'] / 1e6:.0f}" if one["limit"] else "none"
+            rows.append((
+                f"{name} streams" if kind == "streams" else f"{name} % cached", limit,
+                f"{ranked['seconds'] * 1e3:.2f}", f"{moved / 1e9:.1f}" if moved else "",
+                f"{moved / rate:.2f}" if moved else "", f"{ranked['hit_share']:.2f}",
+                f"{ranked['seconds'] / one['bound_seconds']:.2f}" if "bound_seconds" in one else "",
+                f"{bfs['superstep_seconds'] * 1e3:.1f}", f"{bfs['bytes_copied'] / 1e6:.0f}",
+            ))  # fmt: skip
+    title = f"{found['graph']['graph']}, pages of {found['graph']['page_bytes'] / 1e9:.2f} GB in pinned memory, "
+    table(
+        title + f"which is copied at {rate / 1e9:.1f} GB/s",
+        ("", "limit MB", "PageRank ms", "GB/s", "share", "hits", "of bound", "BFS ms", "BFS MB"), rows,
+    )  # fmt: skip

@@ -1,0 +1,220 @@
+"""What a program would do on a GPU: whether it runs there, what lies there, and what a pass takes by measured rates.
+
+A pass takes as long as the pages that are not kept on the device need to get there, or as long as its fetches need,
+whichever is more; and the host's time to start its kernels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.config import Settings, format_size
+from penstock.engine.model import TRAVERSAL, Prediction, fetched_bytes, heat
+from penstock.engine.place import place, unfit
+from penstock.engine.plan import Plan
+from penstock.engine.program import Combine, Program, Sweep
+from penstock.engine.rates import GpuRates, Rates, load_gpu
+from penstock.errors import DoesNotFit, UsageError
+from penstock.store.reader import Store
+
+BATCH = 32 << 20
+"""Bytes of pages that a stream is given at a time, about."""
+KERNELS = 5
+"""Kernels of a superstep besides those of each batch: emit, update, finish, pack, and a copy of scalars."""
+
+
+@dataclass(frozen=True)
+class OnDevice:
+    """One program: where it would run and why; what it would hold on the device, and what it would take."""
+
+    device: str
+    """`gpu`, or `cpu` with the reason."""
+    why: str = ""
+    not_here: str = ""
+    """Why it could not be run on this machine, though the plan stands."""
+    name: str | None = None
+    limit: int | None = None
+    """Bytes that it may use there, if they are known."""
+    plan: Any = None
+    source: str | None = None
+    """Where streamed pages come from: `device` if none are streamed, `host` or `disk`."""
+    cached: int = 0
+    """Bytes of pages that stay on the device."""
+    streamed: int = 0
+    """Bytes that a pass copies there."""
+    devices: int = 1
+    strategy: str = "P"
+    prediction: Prediction | None = None
+    refused: str = ""
+    smallest: int = 0
+
+    def as_dict(self) -> dict[str, Any]:
+        plain = ("device", "why", "not_here", "name", "limit", "source", "cached", "streamed", "devices", "strategy")
+        return {name: getattr(self, name) for name in plain} | {
+            "plan": None if self.plan is None else self.plan.as_dict(),
+            "smallest_gpu_memory_limit": self.smallest,
+            "refused": self.refused or None,
+            "prediction": None if self.prediction is None else self.prediction.as_dict(),
+        }
+
+
+def on_device(
+    program: Program,
+    plan: Plan,
+    store: Store,
+    settings: Settings,
+    slots: int,
+    passes: int,
+    rates: Rates,
+    *,
+    seeds: int = 0,
+    loaded: bool = False,
+) -> OnDevice | None:
+    """None where nobody asked for a GPU, and none would be used. `loaded`: the pages are on the device already."""
+    if settings.device in ("cpu", "reference"):
+        return None
+    not_here = ""
+    try:
+        device, why = place(program, store, settings)
+    except UsageError as error:
+        not_here, why = str(error).removeprefix(f"device {settings.device}: "), unfit(program, store, settings)
+        device = "cpu" if why else "gpu"
+    if device != "gpu":
+        return OnDevice(device, why, not_here) if why or not_here else None
+    name, total = _which(settings, here=not not_here)
+    limit = settings.gpu_memory_limit or total
+    if limit is None:
+        return OnDevice("gpu", "", not_here, name)
+    try:
+        found = _plan(program, store, slots, limit, settings, seeds)
+    except DoesNotFit as refused:
+        return OnDevice("gpu", "", not_here, name, limit, refused=str(refused), smallest=refused.needed)
+    if found is None:
+        return OnDevice("gpu", "", not_here, name, limit)
+    cached, source = _share(found, plan, settings)
+    # In ranges every pair of them goes over the arcs.
+    visits = found.ranges**2
+    streamed = (found.pages_bytes - cached) * visits
+    kept = load_gpu(name)
+    told = None
+    if kept is not None:
+        told = _predict(program, plan, found, store, kept, rates, passes, streamed, source, loaded=loaded)
+    return OnDevice(
+        "gpu", "", not_here, name, limit, found, source, cached, streamed, settings.gpu_devices, settings.gpu_strategy,
+        told, smallest=found.smallest,
+    )  # fmt: skip
+
+
+def _which(settings: Settings, *, here: bool) -> tuple[str | None, int | None]:
+    """(name, bytes that a run would take of it): of the GPU that is here, else of one that was measured."""
+    if not here:
+        kept = load_gpu()
+        return (kept.name, kept.total * 9 // 10) if kept is not None else (None, None)
+    from penstock.memory import gpu
+    from penstock.memory.card import SHARE
+
+    number = int(settings.device.partition(":")[2] or 0)
+    with gpu.using(number):
+        return gpu.name(number), gpu.free_memory()[0] * SHARE[0] // SHARE[1]
+
+
+def _plan(program: Program, store: Store, slots: int, limit: int, settings: Settings, seeds: int) -> Any:
+    from penstock.engine.gpu import plan
+
+    if isinstance(program, Combine):
+        return plan.make_device_plan(program, store, slots, limit, settings.state_ranges, seeds=seeds)
+    if isinstance(program, Sweep):
+        return plan.make_sweep_plan(program, store, slots, limit, seeds=seeds)
+    return None
+
+
+def _share(found: Any, plan: Plan, settings: Settings) -> tuple[int, str]:
+    """(bytes of pages that stay on the device, where the others come from)."""
+    if found.resident:
+        return found.pages_bytes, "device"
+    room = found.limit - found.state_bytes
+    ring = max(found.least_bytes, min(settings.gpu_streams * BATCH, room // 4))
+    cached = max(0, room - ring)
+    host = settings.memory_limit - plan.state_bytes
+    return cached, "host" if found.pages_bytes - cached <= host else "disk"
+
+
+def _predict(
+    program: Program,
+    plan: Plan,
+    found: Any,
+    store: Store,
+    kept: GpuRates,
+    rates: Rates,
+    passes: int,
+    streamed: int,
+    source: str,
+    *,
+    loaded: bool,
+) -> Prediction:
+    traverses = isinstance(program, Combine) and program.frontier
+    fetch, curve = 0.0, kept.curve()
+    for side in plan.sides:
+        width = fetched_bytes(program, store)
+        arcs, vertices = heat(store, side)
+        fetch += curve.seconds(arcs, vertices * width) if width else store.direction(side).arcs * curve.nearest
+    fetch *= found.ranges**2
+    share = 1.0
+    if traverses:
+        share, passes = TRAVERSAL["memory" if found.resident else "disk"], 1
+    pace = kept.copy if source != "disk" else min(kept.copy, rates.disk)
+    copy = streamed / pace * share
+    launches = (KERNELS + 2 * (1 + streamed // BATCH)) * found.ranges * kept.launch
+    state = 2 * found.ranges * found.state_bytes / kept.copy if found.ranges > 1 else 0.0
+    once = max(copy, fetch * min(1.0, share)) + launches + state
+    read = 0 if loaded and source == "device" else found.pages_bytes if source != "disk" else int(streamed * passes)
+    phases = {"load": 0.0 if source == "disk" else read / rates.load, "run": passes * once}
+    bound = {"host": "copying to the GPU", "disk": "disk"}[source] if copy > fetch else "memory of the GPU"
+    if launches > max(copy, fetch):
+        bound = "starting kernels"
+    parts = {"copy": copy, "fetch": fetch, "launch": launches, "state": state}
+    return Prediction(sum(phases.values()), phases, int(read), bound, passes, estimate=traverses, parts=parts)
+
+
+# ---- words
+
+
+def lines(told: OnDevice, unmeasured: str) -> list[Any]:
+    """The branch of a tree that says where it runs."""
+    if told.device != "gpu":
+        where = f"on the CPU: {told.why}" if told.why else "on the CPU"
+        return [(where, [(f"not here: {told.not_here}", [])] if told.not_here else [])]
+    below: list[Any] = [(f"not here: {told.not_here}", [])] if told.not_here else []
+    if told.refused:
+        below.append((f"does not fit: {told.refused}", []))
+    if told.plan is not None:
+        below += _held(told)
+        if told.prediction is None:
+            below.append((f"how long a pass takes is {unmeasured}", []))
+    elif told.limit is not None and not told.refused:
+        below.append(("what it holds there is found out when it runs", []))
+    elif told.limit is None:
+        below.append(("its memory is not known here: give gpu_memory_limit to see the plan", []))
+    return [(f"on the GPU{f', {told.name}' if told.name else ''}", below)]
+
+
+def _held(told: OnDevice) -> list[Any]:
+    plan = told.plan
+    ranges = f" at a time, in {plan.ranges} ranges" if plan.ranges > 1 else ""
+    found: list[Any] = [(f"state {format_size(plan.state_bytes)}{ranges}", [])]
+    if told.source == "device":
+        found.append((f"all pages on the device, {format_size(plan.pages_bytes)}", []))
+    else:
+        where = "pinned host memory" if told.source == "host" else "disk"
+        share = told.cached / plan.pages_bytes if plan.pages_bytes else 0.0
+        kept = f"{format_size(told.cached)} of pages stay there, {share:.0%}"
+        found.append((f"pages streamed from {where}, {format_size(told.streamed)} a pass", [(kept, [])]))
+    if told.devices > 1:
+        found.append((f"over {told.devices} devices, strategy {told.strategy}", []))
+    found.append((f"device memory: {format_size(plan.limit)} allowed", []))
+    found.append((f"smallest gpu_memory_limit: {format_size(plan.smallest)}", []))
+    return found
+
+
+__all__ = ["OnDevice", "lines", "on_device"]

@@ -1,0 +1,253 @@
+"""Kernels that make oriented lists on a GPU, as on CPUs (see `penstock.engine.kernels.oriented`): of each vertex the
+neighbours of lower rank, ascending, each once; with ways, two bits beside each rank. List u is `lists[starts[u]]` to
+`lists[ends[u]]`: what parallel arcs leave over is a gap. Templates for no program: `c` says only what to leave out.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from penstock.memory.device import inlined
+from penstock.memory.gpu import cuda, inside
+
+NOTHING = np.uint32(0xFFFFFFFF)
+"""Where a list has a gap."""
+ONE = np.uint64(1)
+
+
+@inlined
+def ranked(rank, v):
+    """The rank of a vertex; without a table, its number."""
+    return rank[v] if rank.size > 1 else v
+
+
+@inlined
+def first_from(words, base, lo, hi, least):
+    """The first of the ascending `words[base + lo]` to `words[base + hi]` that is not below `least`."""
+    while lo < hi:
+        middle = np.uint32(lo + ((hi - lo) >> np.uint32(1)))
+        if words[base + np.uint64(middle)] < least:
+            lo = np.uint32(middle + np.uint32(1))
+        else:
+            hi = middle
+    return lo
+
+
+def lister(c):
+    """Count every `step`-th arc from `a` to `end` of vertex n into the lists they are in, or write them there."""
+    directed, writing, shift = c.directed, c.writing, np.uint32(2 if c.ways else 0)
+
+    def enlist(n, words, base, a, end, step, rank, cursor, lists):
+        u = ranked(rank, n)
+        while a < end:
+            v = ranked(rank, words[base + np.uint64(a)])
+            a = np.uint32(a + step)
+            if v == u or (not directed and v > u):
+                continue
+            upper, lower = max(u, v), min(u, v)
+            if not writing:
+                inside.atomic.add(cursor, np.uint64(upper) + ONE, ONE)
+                continue
+            entry = np.uint32(lower << shift)
+            if shift:
+                entry = np.uint32(entry | (np.uint32(1) if u > v else np.uint32(2)))
+            lists[inside.atomic.add(cursor, np.uint64(upper), ONE)] = entry
+
+    return inlined(enlist)
+
+
+def over_tasks(c):
+    """The arcs of a task's vertices: counted at `cursor[u + 1]`, or written from `cursor[u]` on, which moves."""
+    enlist, block = lister(c), c.block
+
+    def over_tasks(
+        order, tasks, heaviest, words, page_words, first_of, vertices_of, frame_of, rank, cursor, lists
+    ):  # fmt: skip
+        tid = np.uint32(cuda.threadIdx.x)
+        task = order[cuda.blockIdx.x]
+        page, start, count, width = tasks[task, 0], tasks[task, 1], tasks[task, 2], tasks[task, 3]
+        base = np.uint64(frame_of[page]) * page_words
+        slots = base + page_words - np.uint64(vertices_of[page]) - ONE
+        lane = np.uint32(tid & np.uint32(width - np.uint32(1)))
+        groups = np.uint32(np.uint32(block) // width)
+        r = np.uint32(tid // width)
+        while r < count:
+            i = np.uint32(start + r)
+            r = np.uint32(r + groups)
+            lo, hi = words[slots + np.uint64(i)], words[slots + np.uint64(i) + ONE]
+            if hi - lo > heaviest:
+                continue
+            enlist(np.uint32(first_of[page] + i), words, base, np.uint32(lo + lane), hi, width, rank, cursor, lists)
+
+    return over_tasks
+
+
+def over_segments(c):
+    """The same for a piece of a heavy vertex."""
+    enlist, block = lister(c), c.block
+
+    def over_segments(order, segments, heavy, words, page_words, frame_of, rank, cursor, lists):
+        segment = order[cuda.blockIdx.x]
+        base = np.uint64(frame_of[segments[segment, 0]]) * page_words
+        a = np.uint32(segments[segment, 1] + np.uint32(cuda.threadIdx.x))
+        n = heavy[segments[segment, 3]]
+        enlist(n, words, base, a, segments[segment, 2], np.uint32(block), rank, cursor, lists)
+
+    return over_segments
+
+
+def sorted_tasks(c):
+    """As `over_tasks`, where numbers are ranks and arcs have no direction: lists are the begins of rows."""
+    writing, block = c.writing, c.block
+
+    def sorted_tasks(
+        order, tasks, heaviest, words, page_words, first_of, vertices_of, frame_of, rank, starts, lists
+    ):  # fmt: skip
+        tid = np.uint32(cuda.threadIdx.x)
+        task = order[cuda.blockIdx.x]
+        page, start, count, width = tasks[task, 0], tasks[task, 1], tasks[task, 2], tasks[task, 3]
+        base = np.uint64(frame_of[page]) * page_words
+        slots = base + page_words - np.uint64(vertices_of[page]) - ONE
+        if not writing:
+            width = np.uint32(1)
+        lane = np.uint32(tid & np.uint32(width - np.uint32(1)))
+        groups = np.uint32(np.uint32(block) // width)
+        r = np.uint32(tid // width)
+        while r < count:
+            i = np.uint32(start + r)
+            r = np.uint32(r + groups)
+            lo, hi = words[slots + np.uint64(i)], words[slots + np.uint64(i) + ONE]
+            if hi - lo > heaviest:
+                continue
+            u = np.uint32(first_of[page] + i)
+            if not writing:
+                starts[np.uint64(u) + ONE] = np.uint64(np.uint32(first_from(words, base, lo, hi, u) - lo))
+                continue
+            at, a = starts[u], np.uint32(lo + lane)
+            while a < hi:
+                v = words[base + np.uint64(a)]
+                if v >= u:
+                    break
+                lists[at + np.uint64(np.uint32(a - lo))] = v
+                a = np.uint32(a + width)
+
+    return sorted_tasks
+
+
+def sorted_segments(c):
+    """The same for a piece of a heavy vertex, which begins `later[segment]` behind the first."""
+    writing, block = c.writing, c.block
+
+    def sorted_segments(order, segments, heavy, later, words, page_words, frame_of, rank, starts, lists):
+        tid = np.uint32(cuda.threadIdx.x)
+        segment = order[cuda.blockIdx.x]
+        base = np.uint64(frame_of[segments[segment, 0]]) * page_words
+        lo, hi = segments[segment, 1], segments[segment, 2]
+        u = heavy[segments[segment, 3]]
+        if not writing:
+            if tid == np.uint32(0):
+                count = np.uint64(np.uint32(first_from(words, base, lo, hi, u) - lo))
+                cuda.atomic.add(starts, np.uint64(u) + ONE, count)
+            return
+        at, a = starts[u] + np.uint64(later[segment]), np.uint32(lo + tid)
+        while a < hi:
+            v = words[base + np.uint64(a)]
+            if v >= u:
+                return
+            lists[at + np.uint64(np.uint32(a - lo))] = v
+            a = np.uint32(a + np.uint32(block))
+
+    return sorted_segments
+
+
+def keys(c):
+    """What sorts like the lists `lo` to `hi`: the list above, the entry below; a thread each list."""
+
+    def keys(lo, hi, starts, lists, found):
+        u = np.uint64(lo) + np.uint64(cuda.grid(1))
+        if u >= np.uint64(hi):
+            return
+        base, a, end = starts[lo], starts[u], starts[u + ONE]
+        while a < end:
+            found[a - base] = ((u - np.uint64(lo)) << np.uint64(32)) | np.uint64(lists[a])
+            a += ONE
+
+    return keys
+
+
+def unkeyed(c):
+    """The entries of such keys, to `lists` from `base` on."""
+
+    def unkeyed(count, base, found, lists):
+        k = np.uint64(cuda.blockIdx.x) * np.uint64(cuda.blockDim.x) + np.uint64(cuda.threadIdx.x)
+        if k < count:
+            lists[base + k] = np.uint32(found[k] & np.uint64(0xFFFFFFFF))
+
+    return unkeyed
+
+
+def simplify(c):
+    """Keep each neighbour once, with all its ways; what is left over becomes NOTHING. A thread each list."""
+    shift = np.uint32(2 if c.ways else 0)
+
+    def simplify(count, starts, ends, lists):
+        u = np.uint32(cuda.grid(1))
+        if u >= count:
+            return
+        a, end = starts[u], starts[np.uint64(u) + ONE]
+        at = a
+        while a < end:
+            entry = lists[a]
+            if at > starts[u] and (entry >> shift) == (lists[at - ONE] >> shift):
+                lists[at - ONE] = np.uint32(lists[at - ONE] | entry)
+            else:
+                lists[at] = entry
+                at += ONE
+            a += ONE
+        ends[u] = at
+        while at < end:
+            lists[at] = NOTHING
+            at += ONE
+
+    return simplify
+
+
+def degrees(c):
+    """Add how many neighbours each vertex has: a thread each list."""
+    shift = np.uint32(2 if c.ways else 0)
+
+    def degrees(count, starts, ends, lists, found):
+        u = np.uint32(cuda.grid(1))
+        if u >= count:
+            return
+        a, end = starts[u], ends[u]
+        if end > a:
+            cuda.atomic.add(found, u, np.uint32(end - a))
+        while a < end:
+            cuda.atomic.add(found, np.uint32(lists[a] >> shift), np.uint32(1))
+            a += ONE
+
+    return degrees
+
+
+def pieces(c):
+    """List the pieces of lists that blocks take: (u, which piece). `found` counts them; they are written only if there
+    is room."""
+    narrow, piece = np.uint64(c.narrow), np.uint64(c.piece)
+
+    def pieces(count, starts, ends, found, items):
+        u = np.uint32(cuda.grid(1))
+        if u >= count:
+            return
+        length = ends[u] - starts[u]
+        if length <= narrow:
+            return
+        many = (length + piece - ONE) // piece
+        at = cuda.atomic.add(found, 0, many)
+        k = np.uint64(0)
+        while k < many and at + k < np.uint64(items.shape[0]):
+            items[at + k, 0] = u
+            items[at + k, 1] = np.uint32(k)
+            k += ONE
+
+    return pieces

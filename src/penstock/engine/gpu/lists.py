@@ -1,0 +1,196 @@
+"""The oriented lists of a graph on a GPU, and what they take there."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from penstock.engine.compile import fingerprint
+from penstock.engine.gpu.functions import Kernel
+from penstock.engine.gpu.held import blocks
+from penstock.engine.gpu.kernels import lists as making
+from penstock.engine.gpu.kernels import pair as using
+from penstock.engine.gpu.plan import SLACK
+from penstock.engine.gpu.rows import segment_places
+from penstock.engine.pairing import _longest
+from penstock.memory import gpu
+from penstock.memory.card import Array, Card
+from penstock.memory.frames import DevicePages
+from penstock.memory.tasks import BLOCK, cut
+from penstock.store.reader import Store
+
+if TYPE_CHECKING:
+    from penstock.engine.engine import Engine
+
+NARROW = gpu.WARP
+"""Lists of at most so many entries have a warp, with an entry for each of its threads."""
+PIECE = 1024
+"""Entries of a longer list that a block takes, in a table of twice as many places."""
+SORTED = 1 << 26
+"""Entries that are sorted at a time."""
+
+_MADE: dict[tuple[Any, ...], Kernel] = {}
+
+
+def plain(name: str, **about: Any) -> Kernel:
+    """A kernel of this name in which no program is."""
+    about |= {"block": BLOCK, "narrow": NARROW, "piece": PIECE, "places": 2 * PIECE}
+    key = (name, *sorted(about.items()))
+    if key not in _MADE:
+        template = getattr(making, name, None) or getattr(using, name)
+        made = template(SimpleNamespace(**about))
+        _MADE[key] = Kernel(gpu.template_kernel(made, fingerprint("gpu", template.__module__, key)))
+    return _MADE[key]
+
+
+def entries_of(store: Store) -> int:
+    """A bound of the entries of all lists, parallel arcs each."""
+    arcs = store.direction("out").arcs
+    return arcs if store.directed else arcs // 2
+
+
+def in_order(store: Store) -> bool:
+    """Whether the begins of rows are lists already."""
+    return not store.directed and bool(store.meta["order"] == "degree")
+
+
+class Sizes:
+    """Bytes of lists on a device, known before anything is there."""
+
+    def __init__(self, store: Store) -> None:
+        self.entries, active = entries_of(store), store.active
+        self.ranked = store.meta["order"] != "degree"
+        self.keys = 0 if in_order(store) else min(self.entries, max(SORTED, _longest(store, self.entries)))
+        self.items = self.entries // (NARROW + 1) + self.entries // PIECE + 1
+        self.segments = max(1, len(cut(store.direction("out")).segments))
+        # CuPy takes as much again as it sorts or adds up.
+        self.scratch = 8 * max(self.keys, active + 1)
+        self.nbytes = (
+            8 * (2 * active + 2) + 4 * self.entries + 8 * self.keys + self.scratch + 8 * self.items
+            + 4 * self.segments + (4 * active if self.ranked else 0) + SLACK
+        )  # fmt: skip
+
+
+class Lists:
+    """List u is `lists[starts[u]]` to `lists[ends[u]]`; made from the outgoing arcs."""
+
+    def __init__(self, engine: Engine, device: Card, sizes: Sizes, *, ways: bool) -> None:
+        self.engine, self.device, self.sizes, self.ways = engine, device, sizes, ways
+        self.store, self.stream, self.count = engine.store, device.stream, engine.store.active
+        self._arrays: list[Array] = []
+
+    def prepare(self) -> None:
+        """The memory for them."""
+        device, sizes, active = self.device, self.sizes, self.count
+        self.starts = self._kept(device.full(active + 1, 0, np.uint64, "lists"))
+        self.ends = self._kept(device.full(max(1, active), 0, np.uint64, "lists"))
+        self.lists = self._kept(device.empty(max(1, sizes.entries), np.uint32, "lists"))
+        self.items = self._kept(device.empty((sizes.items, 2), np.uint32, "pieces of lists"))
+        self.found = self._kept(device.full(1, 0, np.uint64, "pieces of lists"))
+        self.keys = self._kept(device.empty(max(1, sizes.keys), np.uint64, "keys"))
+        self.rank = self._kept(device.upload(self._ranks(), "ranks"))
+        self.later = self._kept(device.upload(segment_places(cut(self.store.direction("out"))), "segments"))
+        self._scratch = device.ledger.reserve(sizes.scratch, "sorting")
+
+    def _kept(self, array: Array) -> Array:
+        self._arrays.append(array)
+        return array
+
+    def _ranks(self) -> np.ndarray:
+        """The vertices by falling degree; one number only, where they are numbered so."""
+        store, count = self.store, self.count
+        if not self.sizes.ranked or not count:
+            return np.zeros(1, np.uint32)
+        rank = np.empty(count, np.uint32)
+        with self.engine.ledger.reserve(32 * count, "ordering by degree"):
+            degree = store.vertex_column("out_degree").read(0, count).astype(np.int64)
+            if store.directed:
+                degree += store.vertex_column("in_degree").read(0, count).astype(np.int64)
+            np.negative(degree, out=degree)
+            rank[np.argsort(degree, kind="stable")] = np.arange(count, dtype=np.uint32)
+        return rank
+
+    def make(self, side: DevicePages) -> None:
+        """Count, write, sort, and drop what is there twice."""
+        count = self.count
+        if not count:
+            return
+        ordered = in_order(self.store)
+        self._visit(side, self.starts, writing=False, ordered=ordered)
+        self.stream.synchronize()
+        gpu.running_sum(self.starts.array)
+        self.ends.array[:] = self.starts.array[int(ordered) : count + int(ordered)]
+        self._visit(side, self.starts if ordered else self.ends, writing=True, ordered=ordered)
+        if not ordered:
+            self.stream.synchronize()
+            self._sort()
+        plain("simplify", ways=self.ways)(
+            self.stream, blocks(count), BLOCK, np.uint32(count), self.starts.arg, self.ends.arg, self.lists.arg
+        )
+
+    def _visit(self, side: DevicePages, cursor: Array, *, writing: bool, ordered: bool) -> None:
+        name = "sorted" if ordered else "over"
+        about = {"writing": writing, "directed": self.store.directed, "ways": self.ways}
+        tasks, segments = plain(f"{name}_tasks", **about), plain(f"{name}_segments", **about)
+        words, later = np.uint64(side.page_words), (self.later.arg,) if ordered else ()
+        tail = (self.rank.arg, cursor.arg, self.lists.arg)
+
+        def launch(stream: gpu.Stream, order: Any, count: int, segment_order: Any, pieces: int) -> None:
+            segments(
+                stream, pieces, BLOCK, segment_order, side.segments, side.heavy, *later, side.words, words,
+                side.frame_of, *tail,
+            )  # fmt: skip
+            tasks(
+                stream, count, BLOCK, order, side.tasks, np.uint32(side.limit), side.words, words, side.first_of,
+                side.vertices_of, side.frame_of, *tail,
+            )  # fmt: skip
+
+        side.visit(None, launch)
+
+    def _sort(self) -> None:
+        """Each list by itself, as many at a time as there is room for keys."""
+        total = int(gpu.download(self.starts.array[self.count :])[0])
+        cuts = [0, self.count]
+        starts = np.array([0, total], np.uint64)
+        if total > self.sizes.keys:
+            starts, cuts = gpu.download(self.starts.array), [0]
+            while cuts[-1] < self.count:
+                end = starts[cuts[-1]] + np.uint64(self.sizes.keys)
+                cuts.append(max(cuts[-1] + 1, int(np.searchsorted(starts, end, "right")) - 1))
+            starts = starts[cuts]
+        for k, (lo, hi) in enumerate(pairwise(cuts)):
+            entries = int(starts[k + 1] - starts[k])
+            if not entries:
+                continue
+            plain("keys")(
+                self.stream, blocks(hi - lo), BLOCK, np.uint32(lo), np.uint32(hi), self.starts.arg, self.lists.arg,
+                self.keys.arg,
+            )  # fmt: skip
+            self.stream.synchronize()
+            gpu.sort(self.keys.array[:entries])
+            plain("unkeyed")(
+                self.stream, blocks(entries), BLOCK, np.uint64(entries), starts[k], self.keys.arg, self.lists.arg
+            )
+
+    def pieces(self) -> int:
+        """List the pieces of long lists; how many there are."""
+        if not self.count:
+            return 0
+        plain("pieces")(
+            self.stream, blocks(self.count), BLOCK, np.uint32(self.count), self.starts.arg, self.ends.arg,
+            self.found.arg, self.items.arg,
+        )  # fmt: skip
+        return int(gpu.download(self.found.array)[0])
+
+    def close(self) -> None:
+        self.stream.synchronize()
+        for array in self._arrays:
+            array.release()
+        if hasattr(self, "_scratch"):
+            self._scratch.release()
+
+
+__all__ = ["Lists", "Sizes", "plain"]

@@ -1,0 +1,315 @@
+"""Supersteps of a row program on a GPU: the rows of as many vertices as there is room for are put together from their
+pages, then taken, a thread each. Pages of a window are visited for that window; its state is all on the device."""
+
+from __future__ import annotations
+
+import time
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from penstock.engine.compile import _made, fingerprint, usable
+from penstock.engine.cpu.parts import read_column
+from penstock.engine.gpu.functions import Kernel, gpu_adapters, make_kernel
+from penstock.engine.gpu.held import blocks
+from penstock.engine.gpu.kernels import combine as along
+from penstock.engine.gpu.kernels import row as templates
+from penstock.engine.gpu.kernels import slots as each
+from penstock.engine.gpu.mode import only_voted
+from penstock.engine.gpu.plan import SLACK
+from penstock.engine.gpu.rows import Rows, Window, segment_places, tables
+from penstock.engine.monoid import MAX
+from penstock.engine.plan import Plan, arcs_of, read_dtype
+from penstock.engine.program import Row
+from penstock.engine.vectors import Slots
+from penstock.errors import DoesNotFit
+from penstock.memory import gpu
+from penstock.memory.card import Array, Card
+from penstock.memory.device import inlined
+from penstock.memory.frames import DevicePages
+from penstock.memory.tasks import BLOCK, cut
+from penstock.observe.progress import progress
+
+if TYPE_CHECKING:
+    from penstock.engine.engine import Engine, Outcome, Until
+
+
+def _message(message, e, p):
+    return message
+
+
+def _still(v, new, p):
+    return 0.0
+
+
+def _nothing(v, p):
+    return 0.0
+
+
+class RowKernels:
+    """The kernels of one row program by the names of their templates, made when first used."""
+
+    def __init__(self, program: Row) -> None:
+        self.program = program
+        parts = gpu_adapters(program, flagged=False)
+        parts.init, parts.emit, parts.row = usable(program.init), usable(program.emit), usable(program.row)
+        parts.edge, parts.change = usable(program.edge or _message), usable(program.change or _still)
+        parts.changing, parts.fold = program.change is not None, usable(program.change_by.combine)
+        parts.change_largest, parts.message_kind = program.change_by is MAX, np.dtype(program.message).type
+        parts.tally, parts.tallied, parts.numbered = usable(_nothing), False, False
+        parts.put = inlined(_made("put", "def put(m, i, j, value):\n    m[i] = value\n"))
+        parts.frontier, parts.lanes, parts.block = False, 1, BLOCK
+        self._parts: SimpleNamespace = parts
+        self._made: dict[str, Kernel] = {}
+
+    def __getattr__(self, name: str) -> Kernel:
+        if name not in self._made:
+            template = getattr(templates, name, None) or getattr(each, name)
+            self._made[name] = make_kernel(template, self._parts, self.program)
+        return self._made[name]
+
+
+_KEPT: dict[str, RowKernels] = {}
+_VOTES: dict[tuple[Any, ...], Kernel] = {}
+
+
+def _kernels(program: Row) -> RowKernels:
+    key = fingerprint([(n, getattr(program, n)) for n in sorted(program.__dataclass_fields__) if n != "name"], BLOCK)
+    if key not in _KEPT:
+        _KEPT[key] = RowKernels(program)
+    return _KEPT[key]
+
+
+def vote_kernel(name: str, kind: np.dtype, places: int) -> Kernel:
+    """`vote` or `vote_parts`, for messages of this type and tables of so many places."""
+    key = (name, str(kind), places, BLOCK)
+    if key not in _VOTES:
+        empty = kind.type(np.iinfo(kind).max)
+        template = getattr(templates, name)(SimpleNamespace(block=BLOCK, kind=kind.type, empty=empty, places=places))
+        _VOTES[key] = Kernel(gpu.template_kernel(template, fingerprint("gpu", templates.__name__, *key)))
+    return _VOTES[key]
+
+
+class RowRun:
+    """One run: the state, and its supersteps."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        device: Card,
+        program: Row,
+        params: dict[str, Any],
+        slots: Slots,
+        vectors: dict[str, np.ndarray],
+    ) -> None:
+        self.engine, self.device, self.program, self.params, self.slots = engine, device, program, params, slots
+        self.store, self.stream, self.kernels = engine.store, device.stream, _kernels(program)
+        self.names, self.kind = arcs_of(self.store, program), np.dtype(program.message)
+        voted = self.kind.kind in "iu" and self.kind.itemsize >= 4 and only_voted(program)
+        self.rows = Rows(self.store, self.names, slots.count, self.kind, voted=voted)
+        self.vectors, self.room = vectors, self._share_out()
+        self.host = tuple(
+            vectors[name] if name in vectors else engine.vectors.make(slots.count, kind, name)
+            for name, kind in program.fields().items()
+        )
+        self._arrays: list[Array] = []
+        self.step, self.change = 0, np.inf
+
+    def prepare(self) -> None:
+        """What lies on the device; the arcs last, so that they take what is left."""
+        engine, device, program, slots, vectors = self.engine, self.device, self.program, self.slots, self.vectors
+        self.state = [self._kept(device.upload(array, "state")) for array in self.host]
+        self.reads = tuple(
+            self._kept(device.upload(vectors[name] if name in vectors else read_column(engine, slots, name), "reads"))
+            for name in program.stored_reads()
+        )
+        self.message = self._kept(device.empty(slots.count, self.kind, "messages"))
+        self.scalars = self._kept(device.full(along.CHANGES + along.SPREAD, 0, np.float64, "scalars"))
+        self.args = (tuple(array.arg for array in self.state), tuple(array.arg for array in self.reads))
+        if set(program.state) - set(vectors):
+            self._initialise()
+        self.buffer = self._kept(device.empty(self.room, np.uint8, "rows"))
+        self.later = {
+            name: self._kept(device.upload(segment_places(cut(self.store.direction(name))), "segments"))
+            for name in self.names
+        }
+        with engine.stats.phase("load"):
+            self.sides = device.pages(self.names, program.columns, "resident")
+
+    def _kept(self, array: Array) -> Array:
+        self._arrays.append(array)
+        return array
+
+    def _share_out(self) -> int:
+        """Bytes for rows beside the state: what all pages leave, or half of what is left."""
+        program, slots, device, rows = self.program, self.slots, self.device, self.rows
+        limit = device.ledger.limit
+        directions = [self.store.direction(name) for name in self.names]
+        slot = sum(kind.itemsize for kind in program.fields().values()) + self.kind.itemsize
+        slot += sum(read_dtype(self.store, name).itemsize for name in program.stored_reads())
+        state = slot * slots.count + 8 * (along.CHANGES + along.SPREAD) + 8 * len(slots.seeds) + SLACK
+        state += sum(4 * max(1, len(cut(side).segments)) for side in directions)
+        # Each side is given an equal share of what is left.
+        least = len(directions) * max(DevicePages.least(side, program.columns) for side in directions)
+        whole = len(directions) * max(DevicePages.needed(side, program.columns) for side in directions)
+        needed = state + least + rows.longest
+        if needed > limit:
+            what = f"the state of {program.name} with its longest row on the GPU"
+            raise DoesNotFit(what, needed=needed, limit=limit, setting="gpu_memory_limit")
+        left = limit - state
+        room = left - whole
+        if room < min(rows.whole, max(rows.longest, left // 8)):
+            room = max(rows.longest, (left - least) // 2)
+        room = min(room, rows.whole)
+        rows.cut(room, self.engine.settings.state_ranges or 1)
+        if device.ledger.free < state + room:
+            device.close_pages()
+        return room
+
+    def _given(self) -> tuple[Any, ...]:
+        return (*self.params.values(), self.slots.vertices, self.step, 0.0)
+
+    def _initialise(self) -> None:
+        slots, zero, held = self.slots, np.uint32(0), []
+        unused = self.device.full(1, 0, np.uint8, "unused")
+        args = (*self.args, self._given(), self.scalars.arg, unused.arg)
+        self.kernels.initialise(self.stream, blocks(slots.count), BLOCK, zero, np.uint32(slots.count), zero, *args)
+        places: dict[int, int] = {}
+        for place, number in enumerate(slots.seeds, 1):
+            places.setdefault(slots.of(number), place)
+        if places:
+            held = [
+                self.device.upload(np.array(list(each), np.uint32), "seeds")
+                for each in (places.keys(), places.values())
+            ]
+            self.kernels.initialise_seeds(
+                self.stream, blocks(len(places)), BLOCK, held[0].arg, held[1].arg, zero, np.uint32(slots.count), *args
+            )
+        self.stream.synchronize()
+        for array in (*held, unused):
+            array.release()
+
+    # ---- one superstep
+
+    def superstep(self) -> dict[str, Any]:
+        """Emit, collect, take; returns its figures."""
+        began, slots, program = time.perf_counter(), self.slots, self.program
+        copied, read, hits = self.device.read_counts()
+        if program.change:
+            self.scalars.array.fill(0)
+        self.kernels.emit(
+            self.stream, blocks(slots.count), BLOCK, np.uint32(0), np.uint32(slots.count), np.uint32(0),
+            np.uint32(slots.body), float(slots.rest), *self.args, self._given(), self.scalars.arg, self.message.arg,
+        )  # fmt: skip
+        for lo, hi in self.rows.windows:
+            window = self.rows.prepare(self.buffer, lo, hi)
+            for name, places in zip(self.names, window.places, strict=True):
+                self._gather(name, window, places)
+            self._take(window)
+        if program.change:
+            parts = gpu.download(self.scalars.array)[along.CHANGES :]
+            self.change = float(parts.max() if program.change_by is MAX else parts.sum())
+        self.stream.synchronize()
+        self.step += 1
+        figures: dict[str, Any] = {"seconds": time.perf_counter() - began, "windows": len(self.rows.windows)}
+        if not all(side.resident for side in self.sides.values()):
+            again, more, found = self.device.read_counts()
+            figures |= {"bytes_copied": again - copied, "bytes_read": more - read, "hits": found - hits}
+        return figures | ({"change": self.change} if program.change else {})
+
+    def _gather(self, name: str, window: Window, places: Any) -> None:
+        """Put what arrives over one side's arcs to its place among the rows."""
+        side, later = self.sides[name], self.later[name]
+        words, limit = np.uint64(side.page_words), np.uint32(side.limit)
+        tail = (
+            self.message.arg, self._given(), self.scalars.arg, np.uint32(window.lo),
+            np.uint32(window.hi - window.lo), places, window.rows,
+        )  # fmt: skip
+
+        def launch(stream: gpu.Stream, order: Any, tasks: int, segment_order: Any, segments: int) -> None:
+            self.kernels.gather_segments(
+                stream, segments, BLOCK, segment_order, side.segments, side.heavy, later.arg, side.words, words,
+                side.columns, side.strides, side.frame_of, *tail,
+            )  # fmt: skip
+            self.kernels.gather(
+                stream, tasks, BLOCK, order, side.tasks, limit, side.words, words, side.columns, side.strides,
+                side.first_of, side.vertices_of, side.frame_of, *tail,
+            )  # fmt: skip
+
+        pages = None
+        if len(self.rows.windows) > 1:
+            records = side.direction.records
+            first = np.searchsorted(records["first_vertex"] + records["vertices"], window.lo, "right")
+            pages = np.arange(first, np.searchsorted(records["first_vertex"], window.hi, "left"))
+        if pages is None or len(pages):
+            side.visit(pages, launch)
+
+    def _take(self, window: Window) -> None:
+        """Have the vertices take their rows; of those that are voted on first the winners are found."""
+        slots, kernels, stream = self.slots, self.kernels, self.stream
+        rows, count = (window.starts, window.rows), window.hi - window.lo
+        tail = (*self.args, self._given(), self.scalars.arg)
+        if window.votes:
+            warp, block = tables(self.kind.itemsize)
+            vote_kernel("vote", self.kind, warp)(
+                stream, -(-window.short // max(1, BLOCK // gpu.WARP)), BLOCK, window.listed, np.uint32(window.short),
+                *rows,
+            )  # fmt: skip
+            vote_kernel("vote_parts", self.kind, block)(
+                stream, window.parts, BLOCK, window.items, window.listed, *rows, window.values, window.counts
+            )
+            kernels.take_voted(
+                stream, blocks(window.votes), BLOCK, np.uint32(window.lo), window.listed, window.part_start,
+                window.values, window.counts, *rows, window.wide, *tail,
+            )  # fmt: skip
+        kernels.take(
+            stream, blocks(count), BLOCK, np.uint32(window.lo), np.uint32(count), np.uint32(slots.body),
+            float(slots.rest), self.rows.alone, *rows, *tail,
+        )  # fmt: skip
+
+    # ---- the end
+
+    def finish(self) -> None:
+        self.stream.synchronize()
+        for mine, array in zip(self.state, self.host, strict=True):
+            gpu.download(mine.array, array)
+
+    def close(self) -> None:
+        self.stream.synchronize()
+        for array in self._arrays:
+            array.release()
+
+
+def run(
+    engine: Engine,
+    program: Row,
+    plan: Plan,
+    params: dict[str, Any],
+    slots: Slots,
+    vectors: dict[str, np.ndarray],
+    active: np.ndarray | None,
+    until: Until | None,
+) -> Outcome:
+    """Supersteps until `until` says so; one without it. Vectors that were given change at the end."""
+    from penstock.engine.engine import Outcome
+
+    stats = engine.stats
+    held = RowRun(engine, engine.gpu, program, params, slots, vectors)
+    try:
+        with stats.phase("prepare"):
+            held.prepare()
+        with stats.phase("run"), progress(program.name, total=None, unit="supersteps", settings=engine.settings) as bar:
+            while until is None or not until(held.step, held.change):
+                stats.iteration(program=program.name, **held.superstep())
+                bar.advance(1)
+                if until is None:
+                    break
+        with stats.phase("copy back"):
+            held.finish()
+    finally:
+        held.close()
+    return Outcome(dict(zip(program.state, held.host, strict=True)), slots, held.step, float(held.change))
+
+
+__all__ = ["RowRun", "run"]

@@ -1,0 +1,16 @@
+"""Several GPUs, in the simulator: Numba must be told of it before it is imported, so in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+
+def test_several_simulated_gpus() -> None:
+    file = Path(__file__).with_name("simulated_devices.py")
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", str(file)]
+    environment = os.environ | {"NUMBA_ENABLE_CUDASIM": "1"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=file.parents[2], check=False)
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]

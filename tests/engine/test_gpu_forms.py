@@ -1,0 +1,283 @@
+"""Row and pair programs on a simulated GPU: the same as the reference. Numba must be told of the simulator before it is
+imported, so all of it runs in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import penstock as pk
+from penstock.engine.mode import mode
+from penstock.engine.monoid import MAX
+from penstock.engine.program import Pair, Row
+from penstock.errors import DoesNotFit
+from places import at
+
+
+def test_forms_on_a_simulated_gpu() -> None:
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", __file__]
+    command += ["-o", "python_functions=simulated_*", "--durations=5"]
+    environment = os.environ | {"NUMBA_ENABLE_CUDASIM": "1"}
+    done = subprocess.run(
+        command, env=environment, capture_output=True, text=True, cwd=Path(__file__).parents[2], check=False
+    )
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+
+
+# ---- row
+
+
+def init(v, p):
+    return np.int64(v.number) * 7 % 31 + np.int64(v.seed), np.int64(0)
+
+
+def emit(v, p):
+    return v.x + p.step
+
+
+def weighed(message, e, p):
+    return message * 3 + e.weight
+
+
+def in_order(v, messages, p):
+    """Depends on the order of the messages, and changes them."""
+    total = np.int64(len(messages))
+    for i in range(len(messages)):
+        total = (total * 31 + messages[i]) % 1009
+        messages[i] = 0
+    return (v.x + total + np.int64(v.in_degree)) % 251, v.steps + 1
+
+
+def change(v, new, p):
+    return abs(new[0] - v.x)
+
+
+def ordered(**options: Any) -> Row:
+    chosen: dict[str, Any] = {
+        "name": "in order",
+        "state": {"x": "int64", "steps": "int64"},
+        "reads": ("number", "seed", "in_degree"),
+        "init": init,
+        "message": "int64",
+        "emit": emit,
+        "row": in_order,
+        "change": change,
+    }
+    return Row(**chosen | options)
+
+
+def first(v, p):
+    return np.int64(v.number % 5) - 2, np.int64(0)
+
+
+def least_first(v, messages, p):
+    return (mode(messages) if len(messages) > 0 else v.x), len(messages)
+
+
+def both_uses(v, messages, p):
+    return (mode(messages) + messages[0] if len(messages) > 0 else v.x), 0
+
+
+def handed_on(v, messages, p):
+    mine = messages
+    return (mode(mine) if len(messages) > 0 else v.x), 0
+
+
+def voting(row: Any = least_first) -> Row:
+    """Few different labels, some of them negative, and how many there were."""
+    return ordered(name="voting", reads=("number",), init=first, row=row, change=None)
+
+
+def same(program: Any, graph: pk.Graph, place: str = "gpu", **options: Any) -> Any:
+    expected = pk.run(program, graph, device="reference", **options)
+    found = at(place, lambda **chosen: pk.run(program, graph, **options, **chosen))
+    assert found.table.equals(expected.table)
+    assert found.stats["device"] == "gpu", found.stats
+    for name in ("iterations", "residual", "triangles"):
+        assert found.stats.get(name) == expected.stats.get(name), name
+    return found
+
+
+@pytest.fixture(scope="module")
+def hubs(tmp_path_factory: pytest.TempPathFactory) -> dict[bool, pk.Graph]:
+    """Few vertices, for the simulator is slow; one of them takes several pages, so many parallel arcs it has."""
+    folder, rng = tmp_path_factory.mktemp("hubs"), np.random.default_rng(2)
+    few = rng.integers(0, 36, (2, 160))
+    source, target = np.r_[np.full(1100, 36), few[0]], np.r_[np.arange(1100) % 40, few[1]]
+    arcs = {"source": source, "target": target, "weight": rng.integers(1, 9, len(source))}
+    options: dict[str, Any] = {"vertices": {"id": np.arange(46)}, "page_size": 4096, "duplicates": "keep"}
+    found = {flag: pk.ingest(arcs, folder / f"{flag}.pen", undirected=flag, **options) for flag in (False, True)}
+    assert all((graph.store.direction("out").records["kind"] == 1).any() for graph in found.values())
+    return found
+
+
+@pytest.fixture(autouse=True)
+def heavy_vertices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In small pages, too, and in several segments."""
+    tasks = sys.modules.get("penstock.memory.tasks")
+    if tasks is not None:
+        monkeypatch.setattr(tasks, "HEAVY", 16)
+        monkeypatch.setattr(tasks, "SEGMENT", 300)
+
+
+def small(path: Path, **options: Any) -> pk.Graph:
+    """Loops, parallel arcs both ways, vertices without arcs."""
+    rng = np.random.default_rng(5)
+    ends = (13 * rng.random((2, 80)) ** 2).astype(np.int64)
+    arcs = {"source": ends[0], "target": ends[1]}
+    return pk.ingest(arcs, path, vertices={"id": np.arange(20)}, page_size=4096, **options)
+
+
+@pytest.mark.parametrize(
+    ("undirected", "along", "place", "options"),
+    [
+        (False, "both", "gpu", {"columns": ("weight",), "edge": weighed}),
+        (False, "out", "gpu-ranges", {"change_by": MAX}),
+        (False, "both", "gpu-streamed", {}),
+        (True, "in", "gpu-streamed", {"columns": ("weight",), "edge": weighed}),
+    ],
+)
+def simulated_rows_in_order(
+    hubs: dict[bool, pk.Graph], undirected: bool, along: str, place: str, options: dict[str, Any]
+) -> None:
+    graph = hubs[undirected]
+    alone = graph.store.ids.of(graph.vertices - 1)
+    found = same(ordered(along=along, **options), graph, place, max_iter=2, source=[alone, 0])
+    windows = {step["windows"] for step in found.stats["supersteps"]}
+    assert windows == {3} if place == "gpu-ranges" else windows == {1} if place == "gpu" else min(windows) > 1
+
+
+def simulated_no_room_for_the_longest_row(hubs: dict[bool, pk.Graph]) -> None:
+    with pytest.raises(DoesNotFit, match="gpu_memory_limit"):
+        pk.run(ordered(), hubs[True], max_iter=1, device="gpu", gpu_memory_limit="20kB")
+
+
+def simulated_votes(hubs: dict[bool, pk.Graph], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from penstock.engine.gpu import rows
+
+    monkeypatch.setattr(rows, "SHORT", 24)
+    monkeypatch.setattr(rows, "WARP_TABLE", 256)
+    monkeypatch.setattr(rows, "BLOCK_TABLE", 2048)
+    same("cdlp", hubs[False], max_iter=2)
+    monkeypatch.setattr(rows, "SHORT", 6)
+    monkeypatch.setattr(rows, "WARP_TABLE", 128)
+    monkeypatch.setattr(rows, "BLOCK_TABLE", 256)
+    graph = small(tmp_path / "g.pen")
+    same("cdlp", graph, "gpu-streamed", max_iter=2)
+    same(voting(), graph, max_iter=2)
+    # Among these is the number that stands for none in the tables.
+    same(ordered(name="most", reads=("number",), init=top, emit=as_it_is, row=least_first, change=None), graph)
+
+
+def as_it_is(v, p):
+    return v.x
+
+
+def top(v, p):
+    return np.iinfo(np.int64).max - np.int64(v.number % 3) * 2**40, np.int64(0)
+
+
+def simulated_more_values_than_a_table_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from penstock.engine.gpu import rows
+
+    monkeypatch.setattr(rows, "SHORT", 2)
+    monkeypatch.setattr(rows, "tables", lambda item: (4, 4))
+    monkeypatch.setattr(rows, "parts_of", lambda degrees, item: np.where(degrees > 2, 1, 0))
+    monkeypatch.setattr("penstock.engine.gpu.row.tables", rows.tables)
+    same("cdlp", small(tmp_path / "g.pen"), max_iter=2)
+
+
+def simulated_what_is_only_voted_on() -> None:
+    from penstock.algorithms.cdlp import program
+    from penstock.engine.gpu.mode import only_voted
+
+    assert only_voted(program(np.dtype(np.uint32)))
+    assert only_voted(voting())
+    assert not any(map(only_voted, (voting(both_uses), voting(handed_on), ordered())))
+
+
+# ---- pair
+
+
+def nothing(v, p):
+    return 0, 0.0
+
+
+def one_way(arcs, p):
+    return p.weight if arcs == 1 else 0.25
+
+
+def taken(v, total, p):
+    return v.neighbours + p.vertices, total + v.out_degree
+
+
+def own(**changes: Any) -> Pair:
+    chosen: dict[str, Any] = {
+        "name": "one way",
+        "state": {"size": "int64", "weight_across": "float64"},
+        "reads": ("out_degree", "neighbours"),
+        "params": {"weight": 1.0},
+        "init": nothing,
+        "corner": one_way,
+        "total": "float64",
+        "update": taken,
+    }
+    return Pair(**chosen | changes)
+
+
+@pytest.mark.parametrize("undirected", [False, True])
+@pytest.mark.parametrize("order", ["degree", "input"])
+def simulated_triangles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, undirected: bool, order: str) -> None:
+    from penstock.engine.gpu import lists
+
+    graph = small(tmp_path / "g.pen", undirected=undirected, order=order, duplicates="keep")
+    if order == "degree":
+        same("lcc", graph)
+    # Lists in several pieces, sorted a few at a time.
+    monkeypatch.setattr(lists, "NARROW", 3)
+    monkeypatch.setattr(lists, "PIECE", 4)
+    monkeypatch.setattr(lists, "SORTED", 8)
+    same(own(), graph, weight=2.5)
+    same("triangles", graph, per_vertex=False)
+
+
+@pytest.mark.parametrize("undirected", [False, True])
+def simulated_triangles_of_hubs(hubs: dict[bool, pk.Graph], undirected: bool) -> None:
+    """Vertices over several pages, and just enough memory for lists: pages stream."""
+    from penstock.algorithms.triangles import program
+    from penstock.engine.gpu.pair import needed_bytes
+
+    graph = hubs[undirected]
+    store = graph.store
+    limit = needed_bytes(program(), store, store.active + 1)
+    expected = pk.run("triangles", graph, device="reference")
+    found = pk.run("triangles", graph, device="gpu", gpu_memory_limit=limit)
+    assert found.stats["device"] == "gpu"
+    assert found.table.equals(expected.table)
+
+
+def simulated_no_room_for_lists(tmp_path: Path) -> None:
+    graph = small(tmp_path / "g.pen")
+    found = pk.run("triangles", graph, device="gpu", gpu_memory_limit=4096)
+    assert found.stats["device"] == "cpu"
+    assert "GPU memory" in found.stats["why_not_gpu"]
+    assert found.table.equals(pk.run("triangles", graph, device="reference").table)
+
+
+# ---- graphs with little in them
+
+
+@pytest.mark.parametrize("name", ["cdlp", "lcc", "triangles"])
+def simulated_empty_graphs(tmp_path: Path, name: str) -> None:
+    none = {"source": np.zeros(0, int), "target": np.zeros(0, int)}
+    loops = {"source": [3, 3, 5], "target": [3, 3, 5]}
+    for k, arcs in enumerate((none, loops)):
+        for given in ({"vertices": {"id": np.arange(7)}}, {}):
+            graph = pk.ingest(arcs, tmp_path / f"{k}{len(given)}.pen", page_size=4096, allow_empty=True, **given)
+            same(name, graph)

@@ -1,0 +1,106 @@
+"""What a GPU would do is planned without one: only its memory must be known, and for times its rates."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import penstock as pk
+from penstock.engine.rates import GPU_SIZES, GpuRates, save_gpu
+from penstock.errors import UsageError
+from penstock.graph import Graph
+from penstock.interfaces.cli.explain import app
+from penstock.observe.gpus import missing
+
+RATES = GpuRates("some GPU", 8 << 30, 50e9, 2e12, 20e-6, GPU_SIZES, (5e-12,) * len(GPU_SIZES))
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory: pytest.TempPathFactory) -> Graph:
+    path = tmp_path_factory.mktemp("explained") / "k.pen"
+    return pk.generate("kron", path, scale=15, undirected=True, weights="1:9", page_size="4KiB", progress=False)
+
+
+@pytest.mark.skipif(missing() is None, reason="there is a GPU")
+def test_why_not_here(graph: Graph) -> None:
+    text = str(pk.explain("pagerank", graph, device="gpu"))
+    assert "not here: cupy is not installed" in text or "not here: n" in text
+    assert "give gpu_memory_limit to see the plan" in text
+    with pytest.raises(UsageError, match="device gpu: "):
+        pk.explain("pagerank", graph, device="gpu", analyze=True)
+
+
+def test_resident_streamed_and_in_ranges(graph: Graph) -> None:
+    least = pk.explain("pagerank", graph, device="gpu", gpu_memory_limit="1GB").smallest_gpu
+    whole = graph.store.direction("out").records.size * 4096
+    for limit, source in ((1 << 30, "device"), (least + whole // 2, "host"), (least, "host")):
+        found = pk.explain("pagerank", graph, device="gpu", gpu_memory_limit=limit, max_iter=3)
+        device = found.stages[0].gpu
+        assert found.fits
+        assert device is not None
+        assert device.source == source
+        assert device.plan.resident == (source == "device")
+    assert device.plan.ranges > 1
+    assert f"in {device.plan.ranges} ranges" in str(found)
+    # The host's memory is too small for the pages, too.
+    small = pk.explain("pagerank", graph, device="gpu", gpu_memory_limit=least, memory_limit="3MB", tier="disk")
+    assert small.stages[0].gpu is not None
+    assert small.stages[0].gpu.source == "disk"
+    assert "streamed from disk" in str(small)
+
+
+def test_too_little(graph: Graph) -> None:
+    for name, options in (("bfs", {"source": 1}), ("wcc", {}), ("sssp", {"source": 1, "parents": True})):
+        found = pk.explain(name, graph, device="gpu", gpu_memory_limit="10kB", **options)
+        assert not found.fits
+        assert "set gpu_memory_limit to at least" in str(found)
+        held = json.loads(json.dumps(found.as_dict()))
+        assert held["smallest_gpu_memory_limit"] == found.smallest_gpu > 10_000
+        assert pk.explain(name, graph, device="gpu", gpu_memory_limit=found.smallest_gpu, **options).fits
+
+
+def test_times_by_rates(graph: Graph) -> None:
+    unknown = pk.explain("pagerank", graph, device="gpu", gpu_memory_limit="1GB", max_iter=4)
+    assert "how long it takes is not measured here: run penstock doctor --measure" in str(unknown)
+    assert unknown.as_dict()["seconds"] is None
+    save_gpu(RATES)
+    resident = pk.explain("pagerank", graph, device="gpu", gpu_memory_limit="1GB", max_iter=4)
+    assert resident.seconds > 0
+    prediction = resident.stages[0].prediction
+    assert prediction is not None
+    assert prediction.phases["run"] >= 4 * prediction.parts["fetch"]
+    save_gpu(replace(RATES, copy=1e6))
+    streamed = pk.explain("pagerank", graph, device="gpu", gpu_memory_limit=resident.smallest_gpu, max_iter=4)
+    prediction, device = streamed.stages[0].prediction, streamed.stages[0].gpu
+    assert prediction is not None
+    assert device is not None
+    assert prediction.phases["run"] >= 4 * device.streamed / 1e6
+    assert "bound by copying to the GPU" in str(streamed)
+    # Without a limit, the GPU that was measured is planned for.
+    if missing() is not None:
+        assert "some GPU" in str(pk.explain("pagerank", graph, device="gpu"))
+
+
+def test_what_runs_on_the_cpu_says_why(graph: Graph, tmp_path: Path) -> None:
+    text = str(pk.explain("pagerank", graph, device="gpu", checkpoint=tmp_path / "saved"))
+    assert "on the CPU: runs with checkpoints are on the CPU" in text
+    assert "arcs: in memory" in text
+    assert "GPU" not in str(pk.explain("pagerank", graph, device="cpu"))
+
+
+def test_the_command_line(graph: Graph) -> None:
+    done = CliRunner().invoke(app, ["wcc", str(graph.path), "--device", "gpu", "--gpu-memory-limit", "1GB", "--json"])
+    assert done.exit_code == 0, done.output
+    held = json.loads(done.stdout)
+    assert held["stages"][0]["gpu"]["source"] == "device"
+    done = CliRunner().invoke(app, ["wcc", str(graph.path), "--device", "gpu", "--gpu-memory-limit", "1kB"])
+    assert done.exit_code == 3
