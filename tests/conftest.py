@@ -10,6 +10,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 from numba.core import event
 
+if os.environ.get("NUMBA_ENABLE_CUDASIM"):
+    import simulator  # noqa: F401
+
 for name in [name for name in os.environ if name.startswith("PENSTOCK_")]:
     del os.environ[name]
 

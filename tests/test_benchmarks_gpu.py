@@ -34,7 +34,13 @@ def script(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, env=environment, capture_output=True, text=True, cwd=ROOT, check=False)
 
 
-@pytest.mark.parametrize("section", FIGURES)
+QUICK = ("disk", "shapes")
+"""The others take a minute or more together on the simulator."""
+
+
+@pytest.mark.parametrize(
+    "section", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in FIGURES]
+)
 def test_a_section_runs_in_the_simulator(section: str, tmp_path: Path) -> None:
     output, folder = tmp_path / "gpu.json", tmp_path / "graphs"
     done = script("--only", section, "--output", output, "--folder", folder)

@@ -21,7 +21,6 @@ from penstock.memory import tasks  # noqa: E402
 tasks.BLOCK, tasks.HEAVY, tasks.SEGMENT = 4, 60, 256
 
 import penstock as pk  # noqa: E402
-import simulator  # noqa: E402, F401
 from penstock.config import settings  # noqa: E402
 from penstock.engine.gpu.devices import Member  # noqa: E402
 from penstock.errors import DoesNotFit  # noqa: E402

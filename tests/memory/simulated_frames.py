@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,9 @@ from penstock.observe.events import recording
 from penstock.store.reader import Direction
 
 from . import arc_kernels
+
+# The threads that read pages would be woken a thousand times for nothing; see tests/simulator.py.
+sys.setswitchinterval(0.005)
 
 PAGE = 4096
 OVER_TASKS, OVER_SEGMENTS = gpu.cuda.jit(arc_kernels.tasks), gpu.cuda.jit(arc_kernels.segments)

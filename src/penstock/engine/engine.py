@@ -162,7 +162,7 @@ class Engine:
     def _executor(self, program: Program) -> tuple[Callable[..., Outcome], str]:
         import importlib
 
-        folder, why = place(program, self.store, self.settings)
+        folder, why = place(program, self.store, self.settings, loaded=self._lent)
         self.stats.note(device=folder, **({"why_not_gpu": why} if why else {}))
         if folder == "gpu" and self.settings.gpu_devices > 1 and program.form != "combine":
             self.stats.note(why_one_gpu=f"{program.form} programs run on one GPU")

@@ -13,13 +13,19 @@ FORMS = {"combine", "sweep", "row", "pair"}
 """What the GPU has kernels for."""
 
 
-def place(program: Program, store: Store, settings: Settings) -> tuple[str, str]:
-    """(`cpu`, `gpu` or `reference`, why not the GPU)."""
+SMALL = 1 << 24
+"""Arcs that a CPU is through with before a GPU has loaded its first kernel."""
+
+
+def place(program: Program, store: Store, settings: Settings, *, loaded: bool = False) -> tuple[str, str]:
+    """(`cpu`, `gpu` or `reference`, why not the GPU). `loaded`: the graph is on a GPU already."""
     if settings.device in ("cpu", "reference"):
         return settings.device, ""
-    asked = settings.device.startswith("gpu")
+    asked = settings.device.startswith("gpu") or loaded
     if not asked and importlib.util.find_spec("cupy") is None:
         return "cpu", ""
+    if not asked and store.direction("out" if store.has_direction("out") else "in").arcs < SMALL:
+        return "cpu", f"a graph of fewer than {SMALL:,} arcs runs on the CPU unless device='gpu'"
     from penstock.memory import gpu
 
     reason = gpu.why_not()
