@@ -148,6 +148,7 @@ def test_energy(built: Built, monkeypatch: pytest.MonkeyPatch) -> None:
         nvmlDeviceGetTotalEnergyConsumption=lambda handle: next(counter),
     )
     monkeypatch.setitem(sys.modules, "pynvml", library)
+    monkeypatch.setattr("penstock.observe.energy._OPEN", {})
     graph = built[SMALLEST][1]
     stats = pk.run("pagerank", graph, device="gpu", max_iter=1, stop="fixed").stats
     energy = stats["gpu"]["energy"]

@@ -276,8 +276,6 @@ class Engine:
         self._scope = self.ledger.scope("topology")
 
     def close(self) -> None:
-        if self._meter is not None:
-            self._meter.close()
         if self._gpu is not None and not self._lent:
             self._gpu.close()
         self.close_streams()

@@ -311,8 +311,8 @@ class DevicesRun:
 
     # ---- a superstep
 
-    def superstep(self, *, wait: bool = True) -> dict[str, Any]:
-        """As of one device."""
+    def superstep(self, *, wait: bool = True, tell: bool = True) -> dict[str, Any]:
+        """As of one device. Here the change is always added up."""
         program, began = self.program, time.perf_counter()
         before = self._counts()
         figures: dict[str, Any] = {"frontier": self.active} if program.frontier else {}

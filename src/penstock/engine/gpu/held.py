@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -62,7 +63,8 @@ class Held:
         self.engine, self.device, self.program, self.plan = engine, device, program, plan
         self.params, self.slots, self.stream = params, slots, device.stream
         self.store, number = engine.store, number_dtype(engine.store)
-        self.kernels = gpu_kernels(program, number, BLOCK)
+        self.kernels = self.telling = gpu_kernels(program, number, BLOCK)
+        self.quiet = gpu_kernels(replace(program, change=None), number, BLOCK) if program.change else self.telling
         self.sides = sides_of(engine.store, program.along)
         self.ranged = plan.ranges > 1
         self.lo, self.hi = span or (0, slots.count)

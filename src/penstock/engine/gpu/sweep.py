@@ -231,11 +231,11 @@ def run(
     with engine.stats.phase("prepare"):
         held = SweepRun(engine, engine.gpu, program, planned, params, slots, vectors)
     try:
-        began = time.perf_counter()
         with (
             engine.stats.phase("run"),
             progress(program.name, total=None, unit="passes", settings=engine.settings) as bar,
         ):
+            began = time.perf_counter()
             held.go()
             held.stream.synchronize()
             bar.advance(1)

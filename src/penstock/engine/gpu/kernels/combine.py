@@ -16,9 +16,9 @@ import numpy as np
 from penstock.memory.device import inlined
 from penstock.memory.gpu import SIMULATED, WARP, cuda, inside
 
-TALLY, CHANGES, SPREAD = 0, 1, 1024
+TALLY, CHANGES, SPREAD = 0, 32, 1024
 """Places among the scalars: the tally, and from CHANGES on parts of the change. Thousands of blocks that add to one
-number would wait for one another."""
+number would wait for one another, and those that read one beside it, too."""
 ACTIVE, ARCS = 0, 1
 """Places among the counts."""
 
