@@ -20,8 +20,8 @@ CALLS = {
 }
 
 
-@pytest.mark.parametrize("what", CALLS)
-def test_sigkill_at_twenty_moments(tmp_path: Path, what: str) -> None:
+@pytest.mark.parametrize(("what", "moments"), [("ingest", 20), ("generate", 8)])
+def test_sigkill_at_many_moments(tmp_path: Path, what: str, moments: int) -> None:
     source = tmp_path / "edges.parquet"
     pk.generate("kron", tmp_path / "made.pen", scale=17)
     pk.export(tmp_path / "made.pen", source)
@@ -33,7 +33,7 @@ def test_sigkill_at_twenty_moments(tmp_path: Path, what: str) -> None:
     )
     whole = _seconds(code, None)
     unfinished = 0
-    for moment in range(20):
+    for moment in range(moments):
         _remove(target)
         # The first run compiled and the machine changes pace: a run that ends before we come says how long one takes.
         whole = min(whole, _seconds(code, random.Random(moment).uniform(0.0, 1.0) * whole))
@@ -43,7 +43,7 @@ def test_sigkill_at_twenty_moments(tmp_path: Path, what: str) -> None:
             unfinished += 1
         else:  # it was done before we came: then it is complete
             assert pk.check(graph) == []
-    assert unfinished >= 5
+    assert unfinished >= moments // 4
     _remove(target)
     assert child.start(code).wait() == 0
     assert pk.check(target) == []

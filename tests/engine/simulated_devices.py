@@ -94,7 +94,13 @@ SHARED_OUT = [
 ]
 
 
-@pytest.mark.parametrize("name", [name for name in OPTIONS if name != "radius"])
+QUICK = ("pagerank", "bfs", "sssp")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in OPTIONS if name != "radius"],
+)
 @pytest.mark.parametrize(("which", "strategy", "devices", "place"), SHARED_OUT)
 def test_results_do_not_depend_on_the_devices(
     name: str, which: str, strategy: str, devices: int, place: str, graphs: dict[str, Graph]
