@@ -38,6 +38,7 @@ class Graph:
         self._users: pa.Array | None = None
         self._held: Scope | None = None
         self.loaded: dict[str, Resident] = {}
+        self.loaded_ids: np.ndarray | None = None
         self.card: Card | None = None
         """What `load` put into memory, by direction."""
 
@@ -262,11 +263,17 @@ class Graph:
         for name in names:
             direction = self.store.direction(name)
             self.loaded[direction.name] = Resident(direction, _listed(columns), self._held, chosen)
+        values = self.store.ids.values if self.store.ids.kind != "string" else None
+        if values is not None and self._held.ledger.free >= 2 * self.store.active * values.dtype.itemsize:
+            # What names components by their smallest id would read them in every run.
+            active = self.store.active
+            self.loaded_ids = values.read(0, active, out=self._held.empty(active, values.dtype, "ids"))
         return self
 
     def unload(self) -> None:
         """Let go of what `load` put into memory."""
         self.loaded.clear()
+        self.loaded_ids = None
         if self.card is not None:
             self.card.close()
             self.card = None

@@ -26,7 +26,9 @@ class Job:
         self.stats.note(algorithm=name, options=dict(options))
         if settings.checkpoint is not None and settings.device == "reference":
             raise UsageError("device reference saves no checkpoints: run it on the cpu, or without one")
-        self.engine = Engine(graph.store, settings, self.stats, resident=graph.loaded, card=graph.card)
+        self.engine = Engine(
+            graph.store, settings, self.stats, resident=graph.loaded, ids=graph.loaded_ids, card=graph.card
+        )
 
     def seeds(self, source: Any) -> list[int]:
         """The internal numbers of one id or of several, at least one; each once."""

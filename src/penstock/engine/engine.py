@@ -60,6 +60,7 @@ class Engine:
         stats: Stats | None = None,
         *,
         resident: Mapping[str, Resident] | None = None,
+        ids: np.ndarray | None = None,
         card: Card | None = None,
     ) -> None:
         self.store, self.settings, self.stats = store, settings, stats or Stats()
@@ -76,11 +77,13 @@ class Engine:
             self.checkpoint = Checkpoint(settings.checkpoint, settings.checkpoint_every, store.meta["uuid"], algorithm)
         self._scope: Scope = self.ledger.scope("topology")
         self._given = dict(resident or {})
+        self.ids = ids
+        """The ids of the active vertices, if the graph has them in memory."""
         if self._given:
             # What the user loaded counts, too; if a run has no room for it, it does without.
-            held = sum(block.nbytes for block in self._given.values())
+            held = sum(block.nbytes for block in self._given.values()) + (ids.nbytes if ids is not None else 0)
             if settings.tier == "disk" or held > settings.memory_limit:
-                self._given = {}
+                self._given, self.ids = {}, None
             else:
                 self._scope.reserve(held, "loaded graph")
         self._resident: dict[tuple[str, tuple[str, ...]], Resident] = {}
@@ -272,6 +275,7 @@ class Engine:
         """Do without arcs in memory, where a program has no room for them."""
         self._resident.clear()
         self._given.clear()
+        self.ids = None
         self._scope.close()
         self._scope = self.ledger.scope("topology")
 

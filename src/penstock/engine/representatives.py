@@ -95,6 +95,8 @@ class Representatives:
         how many sets there are. One that stands for a set stands for itself; `lowest`: it is its lowest-numbered."""
         active, ids = self.engine.store.active, self.engine.store.ids
         mine = representative[:active]
+        if lowest and self.engine.ids is not None:
+            return self._least(self.engine.ids, mine)
         if lowest and ids.kind != "string" and self.engine.ledger.free >= 2 * ids.values.dtype.itemsize * active:
             # Ids in the order of numbers are read from first to last; numbers in the order of ids jump about.
             with self.engine.ledger.scope("ids") as scope:
@@ -106,17 +108,20 @@ class Representatives:
                         ids.values.read(lo, min(lo + _READ, active), out=users[lo : lo + _READ])
 
                 self.engine.team.run(read, alone=active <= _READ)
-                begun, chunk = np.zeros(1, np.uint64), np.uint64(_CHUNK)
-                sets = sum(self.engine.team.run(lambda worker: _least_ids(begun, chunk, users, mine)))
-            counter = np.zeros(1, np.uint64)
-            self.engine.team.run(lambda worker: _follow_lowest(counter, chunk, mine))
-            return int(sets)
+                return self._least(users, mine)
         self.elected[:] = 0
         for numbers in ids.order.pieces():
             _elect(numbers, mine, self.elected)
         counter = np.zeros(1, np.uint64)
         self.engine.team.run(lambda worker: _follow(counter, np.uint64(_CHUNK), mine, self.elected))
         return int(count(self.elected))
+
+    def _least(self, users: np.ndarray, mine: np.ndarray) -> int:
+        chunk, run = np.uint64(_CHUNK), self.engine.team.run
+        begun, counter = np.zeros(1, np.uint64), np.zeros(1, np.uint64)
+        sets = sum(run(lambda worker: _least_ids(begun, chunk, users, mine)))
+        run(lambda worker: _follow_lowest(counter, chunk, mine))
+        return int(sets)
 
 
 __all__ = ["Representatives"]

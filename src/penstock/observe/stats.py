@@ -17,6 +17,7 @@ from typing import Any
 from penstock.config import available_memory, available_threads
 from penstock.observe.events import current, record
 from penstock.observe.plain import plain
+from penstock.version import VERSION
 
 SUPERSTEPS = 10_000
 """How many are kept one by one: the first half and the last. A path of a billion vertices has a billion."""
@@ -155,7 +156,7 @@ class Stats:
             supersteps = self._kept()
             left_out = self._supersteps - len(supersteps)
             return {
-                "penstock": _version("penstock"),
+                "penstock": VERSION,
                 "date": self._date.isoformat(timespec="seconds"),
                 "seconds": self.seconds,
                 "phases": dict(self.phases),
