@@ -10,6 +10,7 @@ named tuple `e`.
 from __future__ import annotations
 
 import keyword
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -58,6 +59,16 @@ class Bucketed:
     field: str
     delta: str = "delta"
     """The parameter that holds the width of a bucket."""
+
+    @staticmethod
+    def end(least: Any, delta: float, kind: np.dtype) -> Any:
+        """The end of the bucket that the least value is in."""
+        if kind.kind == "f":
+            # What is so large that the bucket's end rounds to itself goes alone; so does what an edge made of NaN.
+            end = (math.floor(least / delta) + 1) * delta if 0 <= least < np.inf else 0.0
+            return max(kind.type(end), np.nextafter(kind.type(least), kind.type(np.inf)))
+        width = max(1, int(delta))
+        return kind.type(min((int(least) // width + 1) * width, int(np.iinfo(kind).max)))
 
 
 @dataclass(frozen=True)

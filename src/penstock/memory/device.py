@@ -34,18 +34,23 @@ def parallel_kernel(**flags: Any) -> Callable[[Any], Any]:
     return njit(nogil=True, cache=True, parallel=True, error_model="numpy", **flags)
 
 
-class _KeyedCache(FunctionCache):
-    """Numba's on-disk cache for a kernel made from a template and functions of a program.
+class Keyed:
+    """Makes of a cache of Numba's one for kernels made from a template and functions of a program.
 
     Numba would tell programs apart by pickling what the template closes over: by name, so that an edited function
     goes unseen, or in a way that differs between processes. Here a key made from the functions' code does it, and
     each key has a file of its own, so that processes that compile different programs do not meet.
     """
 
+    index: Any = None
+    """Numba's class of files; that of numba-cuda is another."""
+    _cache_path: Any
+    _impl: Any
+
     def __init__(self, function: Any, key: str) -> None:
-        super().__init__(function)
+        super().__init__(function)  # type: ignore[call-arg]
         self._key = key
-        self._cache_file = IndexDataCacheFile(
+        self._cache_file = self.index(
             cache_path=self._cache_path,
             filename_base=f"{self._impl.filename_base}.{key[:24]}",
             source_stamp=self._impl.locator.get_source_stamp(),
@@ -57,9 +62,13 @@ class _KeyedCache(FunctionCache):
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """What is kept names the modules of the program's functions; one that cannot be imported here is compiled."""
         try:
-            return super().load_overload(sig, target_context)
+            return super().load_overload(sig, target_context)  # type: ignore[misc]
         except ImportError:
             return None
+
+
+class _KeyedCache(Keyed, FunctionCache):
+    index = IndexDataCacheFile
 
 
 def template_kernel(function: Any, key: str, **flags: Any) -> Any:
@@ -294,6 +303,7 @@ def threading_layer() -> str:
 
 __all__ = [
     "CompileError",
+    "Keyed",
     "atomic_add",
     "atomic_load",
     "atomic_max",

@@ -8,6 +8,7 @@ runs is slow, in order, and the same code. Kernels find `cuda` as a global of th
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib.util
 import os
 import struct
@@ -25,7 +26,7 @@ SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM", "0") not in ("", "0")
 from numba import cuda  # noqa: E402
 
 from penstock.errors import ProgramError  # noqa: E402
-from penstock.memory.device import width_of  # noqa: E402
+from penstock.memory.device import Keyed, width_of  # noqa: E402
 from penstock.observe.gpus import missing  # noqa: E402
 
 cupy: Any = None
@@ -310,29 +311,14 @@ def synchronize() -> None:
 # ---- kernels
 
 
+@functools.cache
 def _caching() -> Any:
-    """numba-cuda's on-disk cache with a key of our own; see `penstock.memory.device`."""
+    """numba-cuda's on-disk cache with a key of our own."""
     from numba.cuda.core.caching import IndexDataCacheFile
     from numba.cuda.dispatcher import CUDACache
 
-    class KeyedCache(CUDACache):
-        def __init__(self, function: Any, key: str) -> None:
-            super().__init__(function)
-            self._key = key
-            self._cache_file = IndexDataCacheFile(
-                cache_path=self._cache_path,
-                filename_base=f"{self._impl.filename_base}.{key[:24]}",
-                source_stamp=self._impl.locator.get_source_stamp(),
-            )
-
-        def _index_key(self, sig: Any, codegen: Any) -> Any:
-            return (sig, codegen.magic_tuple(), self._key)
-
-        def load_overload(self, sig: Any, target_context: Any) -> Any:
-            try:
-                return super().load_overload(sig, target_context)
-            except ImportError:
-                return None
+    class KeyedCache(Keyed, CUDACache):
+        index = IndexDataCacheFile
 
     return KeyedCache
 

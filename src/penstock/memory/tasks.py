@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -57,8 +58,20 @@ class Tasks:
         return sum(array.nbytes for array in arrays) + self.work.nbytes
 
 
+_CUT: WeakKeyDictionary[Direction, tuple[tuple[int, ...], Tasks]] = WeakKeyDictionary()
+
+
 def cut(direction: Direction) -> Tasks:
-    """Cut all pages. Degrees are read only for pages that have a heavy vertex among others."""
+    """Cut all pages. Plans and runs ask for the same cuts again and again: they stay as long as the direction does."""
+    sizes = (BLOCK, HEAVY, SEGMENT, _ARCS_PER_THREAD, _ALONE, _ARCS_PER_LANE)
+    found = _CUT.get(direction)
+    if found is None or found[0] != sizes:
+        found = _CUT[direction] = sizes, _cut(direction)
+    return found[1]
+
+
+def _cut(direction: Direction) -> Tasks:
+    """Degrees are read only for pages that have a heavy vertex among others."""
     records = direction.records
     block, limit = BLOCK, HEAVY
     large = records["kind"] == LARGE

@@ -16,7 +16,7 @@ from penstock.engine.cpu.kernels import CombineKernels
 from penstock.engine.kernels import bits, buckets
 from penstock.engine.kernels.buckets import BLOCK, ROW, Bins, pool_blocks
 from penstock.engine.plan import Plan, number_dtype
-from penstock.engine.program import Combine
+from penstock.engine.program import Bucketed, Combine
 from penstock.engine.vectors import Slots
 from penstock.observe.progress import progress
 
@@ -165,7 +165,7 @@ class BucketSteps:
         if not chosen:
             if least == self.most and not self.waiting.any():
                 return {}
-            self.limit = self._limit(least)
+            self.limit = Bucketed.end(least, self.delta, self.kind)
             chosen, least = self._below()
         held.active = chosen
         figures = held.superstep()
@@ -175,15 +175,6 @@ class BucketSteps:
     def note_waiting(self) -> None:
         """For a checkpoint."""
         self.held.front[:] = self.waiting
-
-    def _limit(self, least: Any) -> Any:
-        """The end of the bucket of the least value that waits."""
-        if self.kind.kind == "f":
-            # What is so large that the bucket's end rounds to itself goes alone; so does what an edge made of NaN.
-            end = (math.floor(least / self.delta) + 1) * self.delta if 0 <= least < np.inf else 0.0
-            return max(self.kind.type(end), np.nextafter(self.kind.type(least), self.kind.type(np.inf)))
-        delta = max(1, int(self.delta))
-        return self.kind.type(min((int(least) // delta + 1) * delta, int(self.most)))
 
     def _below(self) -> tuple[int, Any]:
         """Make what waits below the limit the frontier: (how many, the least value that still waits)."""

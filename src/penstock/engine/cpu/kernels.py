@@ -8,28 +8,13 @@ from typing import Any
 import numpy as np
 
 from penstock.engine.compile import FAST, adapters, fingerprint, make_kernel, usable
+from penstock.engine.defaults import always, nothing, same, still
 from penstock.engine.kernels import combine as scalar
 from penstock.engine.kernels import crawl as crawling
 from penstock.engine.kernels import lanes as laned
 from penstock.engine.kernels.combine import atomic_into
 from penstock.engine.monoid import MAX
 from penstock.engine.program import Combine
-
-
-def _nothing(v, p):
-    return 0.0
-
-
-def _message(message, e, p):
-    return message
-
-
-def _always(v, p):
-    return True
-
-
-def _still(v, new, p):
-    return 0.0
 
 
 class CombineKernels:
@@ -59,11 +44,11 @@ class CombineKernels:
         combine = usable(program.combine.combine)
         found = adapters(program, flagged=program.frontier)
         found.init, found.update = usable(program.init), usable(program.update)
-        found.emit = usable(program.emit or _nothing)
-        found.edge = usable(program.edge or _message)
-        found.wants, found.wanted = usable(program.wants or _always), program.wants is not None
-        found.tally, found.tallied = usable(program.tally or _nothing), program.tally is not None
-        found.change, found.changing = usable(program.change or _still), program.change is not None
+        found.emit = usable(program.emit or nothing)
+        found.edge = usable(program.edge or same)
+        found.wants, found.wanted = usable(program.wants or always), program.wants is not None
+        found.tally, found.tallied = usable(program.tally or nothing), program.tally is not None
+        found.change, found.changing = usable(program.change or still), program.change is not None
         found.fold = usable(program.change_by.combine)
         found.combine, found.into = combine, atomic_into(combine, program.combine.name)
         found.zero = program.combine.zero(program.contribution_dtype(self.number))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.engine.cpu.parts import chunks, initialise, kernels_of, read_column
+from penstock.engine.defaults import same, still
 from penstock.engine.kernels import row as templates
 from penstock.engine.kernels import slots as each
 from penstock.engine.monoid import MAX
@@ -27,14 +28,6 @@ _PIECE = 1 << 18
 """Degrees that are read at a time."""
 _NONE = np.uint64(0)
 Window = tuple[int, int]
-
-
-def _message(message, e, p):
-    return message
-
-
-def _still(v, new, p):
-    return 0.0
 
 
 class RowRun:
@@ -54,8 +47,8 @@ class RowRun:
         self.kernels = kernels_of(
             program, templates, each,
             constants={"sides": len(plan.sides), "ranged": self.ranged, "changing": program.change is not None},
-            init=program.init, emit=program.emit, row=program.row, edge=program.edge or _message,
-            change=program.change or _still, fold=program.change_by.combine,
+            init=program.init, emit=program.emit, row=program.row, edge=program.edge or same,
+            change=program.change or still, fold=program.change_by.combine,
         )  # fmt: skip
         make = engine.vectors.make
         self.state = tuple(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,7 @@ from penstock.engine.gpu.held import Held, Window, blocks
 from penstock.engine.gpu.kernels import slots as each
 from penstock.engine.gpu.plan import make_device_plan
 from penstock.engine.plan import Plan
-from penstock.engine.program import Combine, Iterations
+from penstock.engine.program import Bucketed, Combine, Iterations
 from penstock.engine.vectors import Slots
 from penstock.memory import gpu
 from penstock.memory.card import Array
@@ -298,7 +297,7 @@ class BucketRun(CombineRun):
         """Select those below the limit; if none is, move it on."""
         least = self._select()
         if not self.active and least != self.most:
-            self.limit = self._limit(least)
+            self.limit = Bucketed.end(least, self.delta, self.field)
             self._select()
 
     def _select(self) -> Any:
@@ -315,14 +314,6 @@ class BucketRun(CombineRun):
         self.read_front()
         found = gpu.download(self.least.array)[0]
         return found.view(self.field) if self.field.kind == "f" else found
-
-    def _limit(self, least: Any) -> Any:
-        """The end of the bucket of the least value that waits; see `penstock.engine.cpu.buckets`."""
-        if self.field.kind == "f":
-            end = (math.floor(least / self.delta) + 1) * self.delta if 0 <= least < np.inf else 0.0
-            return max(self.field.type(end), np.nextafter(self.field.type(least), self.field.type(np.inf)))
-        delta = max(1, int(self.delta))
-        return self.field.type(min((int(least) // delta + 1) * delta, int(self.most)))
 
 
 AT_ONCE = 8

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from penstock.engine.compile import _made, adapters, edge_class, explained, fingerprint, params_class, usable
+from penstock.engine.defaults import always, nothing, same, still
 from penstock.engine.gpu.kernels import combine as along
 from penstock.engine.gpu.kernels import merge as between
 from penstock.engine.gpu.kernels import slots as each
@@ -17,23 +18,6 @@ from penstock.engine.program import GIVEN, Combine, Program
 from penstock.memory import gpu
 from penstock.memory.device import inlined
 from penstock.memory.gpu import SIMULATED, cuda, inside
-
-
-def _nothing(v, p):
-    return 0.0
-
-
-def _message(message, e, p):
-    return message
-
-
-def _always(v, p):
-    return True
-
-
-def _still(v, new, p):
-    return 0.0
-
 
 # ---- totals that many threads add to
 
@@ -152,11 +136,11 @@ class GpuKernels:
         program, laned = self.program, self.program.lanes > 1
         found = gpu_adapters(program, flagged=program.frontier)
         found.init, found.update = usable(program.init), usable(program.update)
-        found.emit = usable(program.emit or _nothing)
-        found.edge = usable(program.edge or _message)
-        found.wants, found.wanted = usable(program.wants or _always), program.wants is not None
-        found.tally, found.tallied = usable(program.tally or _nothing), program.tally is not None
-        found.change, found.changing = usable(program.change or _still), program.change is not None
+        found.emit = usable(program.emit or nothing)
+        found.edge = usable(program.edge or same)
+        found.wants, found.wanted = usable(program.wants or always), program.wants is not None
+        found.tally, found.tallied = usable(program.tally or nothing), program.tally is not None
+        found.change, found.changing = usable(program.change or still), program.change is not None
         found.fold, found.change_largest = usable(program.change_by.combine), program.change_by is MAX
         found.combine = usable(program.combine.combine)
         kind = program.contribution_dtype(self.number)

@@ -11,6 +11,7 @@ import numpy as np
 
 from penstock.engine.compile import _made, fingerprint, usable
 from penstock.engine.cpu.parts import read_column
+from penstock.engine.defaults import nothing, same, still
 from penstock.engine.gpu.functions import Kernel, gpu_adapters, make_kernel
 from penstock.engine.gpu.held import blocks
 from penstock.engine.gpu.kernels import combine as along
@@ -35,18 +36,6 @@ if TYPE_CHECKING:
     from penstock.engine.engine import Engine, Outcome, Until
 
 
-def _message(message, e, p):
-    return message
-
-
-def _still(v, new, p):
-    return 0.0
-
-
-def _nothing(v, p):
-    return 0.0
-
-
 class RowKernels:
     """The kernels of one row program by the names of their templates, made when first used."""
 
@@ -54,10 +43,10 @@ class RowKernels:
         self.program = program
         parts = gpu_adapters(program, flagged=False)
         parts.init, parts.emit, parts.row = usable(program.init), usable(program.emit), usable(program.row)
-        parts.edge, parts.change = usable(program.edge or _message), usable(program.change or _still)
+        parts.edge, parts.change = usable(program.edge or same), usable(program.change or still)
         parts.changing, parts.fold = program.change is not None, usable(program.change_by.combine)
         parts.change_largest, parts.message_kind = program.change_by is MAX, np.dtype(program.message).type
-        parts.tally, parts.tallied, parts.numbered = usable(_nothing), False, False
+        parts.tally, parts.tallied, parts.numbered = usable(nothing), False, False
         parts.put = inlined(_made("put", "def put(m, i, j, value):\n    m[i] = value\n"))
         parts.frontier, parts.lanes, parts.block = False, 1, BLOCK
         self._parts: SimpleNamespace = parts
