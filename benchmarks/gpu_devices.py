@@ -48,6 +48,8 @@ def _fitted(section: Section, graph: Graph, known: dict[str, np.ndarray], option
 def _one(section: Section, graph: Graph, known: dict[str, np.ndarray], options: dict[str, Any]) -> dict[str, Any]:
     """PageRank and searches; all must agree with the first, which is one device's."""
     sizes = section.sizes
+    # Two iterations compile all kernels: those of the last one count the change, too.
+    call("pagerank", graph, dtype="float32", stop="fixed", max_iter=2, direct_io=False, **options)
     result, ranked = pagerank(graph, sizes, direct_io=False, **options)
     rank = values(result, "rank")
     first = known.setdefault("rank", rank.copy())

@@ -30,7 +30,7 @@ class Sizes:
     verified: int = 16
     """Of those sources, how many trees are checked."""
     iterations: int = 32
-    """Supersteps are timed eight at a time: a multiple of 8."""
+    """As many as are started at once where all pages are on the device."""
     checked_iterations: int = 4
     delta: float | None = None
     """The width of a bucket of SSSP; None: as it chooses."""
@@ -49,7 +49,7 @@ class Sizes:
     tests: tuple[str, ...] = ("tests",)
     marker: str = "gpu"
     processes: int = 0
-    """That run tests at the same time; 0: three for four cores, at most 12."""
+    """That run tests at the same time; 0: seven for eight cores, at most 14."""
 
     @staticmethod
     def tiny() -> Sizes:

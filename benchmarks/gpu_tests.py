@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
+import time
 import xml.etree.ElementTree as ElementTree
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from gpu_section import Section, Sizes, table
 
 ROOT = Path(__file__).parents[1]
-_CHUNKS = 3
-"""Per process: neighbours compile the same kernels, and a process that is done early takes another chunk."""
+_LONGEST = (
+    "sssp", "scc", "betweenness", "closeness", "radius", "kcore", "hits", "ppr", "bfs", "pagerank", "cdlp", "wcc",
+    "neighborhood", "tests/test_docs.py", "tests/gpu/test_gpu_executors.py", "lcc", "triangles",
+)  # fmt: skip
+"""Groups that have the most kernels to compile, the longest first; the others come after them."""
 
-_LEAST = 4
-"""Tests of a chunk: a process takes seconds to start."""
+_NAMED = re.compile(r"\[(.+)-(?:gpu|gpu-streamed|gpu-ranges)\]$")
+"""What a test is of, an algorithm or a program, and where."""
 
 
 def run(section: Section) -> None:
@@ -54,23 +60,46 @@ def _run(section: Section) -> dict[str, Any]:
     if not ids or collect.returncode:
         said = (collect.stdout + collect.stderr)[-1500:]
         raise RuntimeError(f"no tests of {sizes.marker!r} were collected: {said}")
-    processes = sizes.processes or min(12, max(1, (os.cpu_count() or 1) * 3 // 4))
-    size = max(_LEAST, -(-len(ids) // (_CHUNKS * processes)))
-    chunks = [ids[k : k + size] for k in range(0, len(ids), size)]
+    processes = sizes.processes or min(14, max(1, (os.cpu_count() or 1) * 7 // 8))
+    groups = grouped(ids)
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(processes) as team:
-        reports = [Path(folder) / f"{k}.xml" for k in range(len(chunks))]
-        done = list(team.map(lambda pair: _chunk(section, *pair), zip(chunks, reports, strict=True)))
+        reports = [Path(folder) / f"{k}.xml" for k in range(len(groups))]
+        done = dict(zip(groups, team.map(partial(_chunk, section), groups, groups.values(), reports), strict=True))
     found: dict[str, Any] = {"collected": len(ids), "processes": processes}
     for name in ("passed", "failed", "errors", "skipped"):
-        found[name] = sum(one[name] for one in done)
-    found["bad"] = [name for one in done for name in one["bad"]]
+        found[name] = sum(one[name] for one in done.values())
+    found["bad"] = [name for one in done.values() for name in one["bad"]]
+    found["groups"] = {name: {key: one[key] for key in one if key != "bad"} for name, one in done.items()}
     return found
 
 
-def _chunk(section: Section, ids: list[str], report: Path) -> dict[str, Any]:
-    """Run these tests; a process that dies counts all that it did not report as errors."""
-    left = max(1.0, section.left)
+def grouped(ids: list[str]) -> dict[str, list[str]]:
+    """Tests that compile the same kernels together: by algorithm or program, else by file. The longest first, so that
+    none is begun when the others are done."""
+    found: dict[str, list[str]] = {}
+    for each in ids:
+        named = _NAMED.search(each)
+        found.setdefault(named[1] if named else each.partition("::")[0], []).append(each)
+    first = {name: found[name] for name in _LONGEST if name in found}
+    return first | found
+
+
+def _chunk(section: Section, name: str, ids: list[str], report: Path) -> dict[str, Any]:
+    """Run the tests of a group, and say how that went."""
+    began = time.perf_counter()
+    found = _tried(section, ids, report) | {"seconds": time.perf_counter() - began}
+    counts = ", ".join(f"{found[each]} {each}" for each in ("passed", "failed", "errors", "skipped") if found[each])
+    print(f"  tests: {name}, {counts}, {found['seconds']:.1f} s", flush=True)
+    return found
+
+
+def _tried(section: Section, ids: list[str], report: Path) -> dict[str, Any]:
+    """A process that dies counts all that it did not report as errors."""
+    left = section.left
     nothing = {"passed": 0, "failed": 0, "errors": len(ids), "skipped": 0, "bad": [f"{ids[0]} and those after it"]}
+    if left <= 0:
+        print(f"  tests: no time left to begin {len(ids)} tests from {ids[0]} on", flush=True)
+        return nothing
     try:
         done = subprocess.run(
             _pytest(section, f"--junitxml={report}", "--no-header", *ids), cwd=ROOT, capture_output=True, text=True,

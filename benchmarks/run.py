@@ -14,9 +14,10 @@ import disk
 import predictions
 
 import gpu
+import sorting
 from penstock.observe.gpus import missing
 
-BENCHMARKS = {"building": building.main, "disk": disk.main, "predictions": predictions.main}
+BENCHMARKS = {"building": building.main, "disk": disk.main, "predictions": predictions.main, "sorting": sorting.main}
 if missing() is None:
     BENCHMARKS["gpu"] = gpu.bench
 

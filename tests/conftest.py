@@ -4,11 +4,15 @@ compiler took is said at the end."""
 from __future__ import annotations
 
 import os
-from typing import Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 from numba.core import event
+
+if TYPE_CHECKING:
+    from stored import Stored
 
 if os.environ.get("NUMBA_ENABLE_CUDASIM"):
     import simulator  # noqa: F401
@@ -23,6 +27,16 @@ settings.load_profile("penstock")
 COMPILING = event.TimingListener()
 event.register("numba:compile", COMPILING)
 _SECONDS: list[float] = []
+
+
+@pytest.fixture(scope="session")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stored]:
+    """Stores of the shapes for all tests of a worker."""
+    from stored import Stored
+
+    made = Stored(tmp_path_factory.mktemp("stored"))
+    yield made
+    made.close()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

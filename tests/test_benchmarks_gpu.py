@@ -158,6 +158,20 @@ def test_the_checks_find_what_is_wrong(load: Any, graph: pk.Graph) -> None:
         check.settled({"parent": 3})
 
 
+def test_tests_of_the_same_kernels_are_run_together(load: Any) -> None:
+    file, other = "tests/gpu/test_a.py", "tests/gpu/test_b.py"
+    ids = [
+        f"{file}::test_it[sum, narrow-gpu]", f"{file}::test_it[wcc-gpu-streamed]", f"{file}::test_it[gpu]",
+        f"{other}::test_it[sssp-gpu]", f"{other}::test_other", f"{other}::test_it[sssp-gpu-ranges]",
+        f"{file}::test_it[sum, narrow-gpu-ranges]", f"{other}::test_other[gpu-ranges]",
+    ]  # fmt: skip
+    found = load("gpu_tests").grouped(ids)
+    assert list(found) == ["sssp", "wcc", "sum, narrow", file, other]
+    assert found["sssp"] == [ids[3], ids[5]]
+    assert found["sum, narrow"] == [ids[0], ids[6]]
+    assert sorted(each for group in found.values() for each in group) == sorted(ids)
+
+
 def test_targets_are_judged(load: Any) -> None:
     sections = {
         "resident": {"figures": {"pagerank": {"arcs_per_second": 170e9}, "wcc": {"call_seconds": 0.051}}},

@@ -252,11 +252,18 @@ def test_killed_at_any_moment(tmp_path: Path) -> None:
 # ---- what is refused
 
 
+@pytest.fixture(scope="module")
+def remains(store: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What a killed PageRank left. Not to be changed."""
+    folder = tmp_path_factory.mktemp("remains") / "left"
+    kill("pagerank", store, folder, RUNS["pagerank"] | {"tier": "memory"}, 3)
+    return folder
+
+
 @pytest.fixture
-def left(store: Path, tmp_path: Path) -> Path:
-    """What a killed PageRank left."""
-    kill("pagerank", store, tmp_path / "left", RUNS["pagerank"] | {"tier": "memory"}, 3)
-    return tmp_path / "left"
+def left(remains: Path, tmp_path: Path) -> Path:
+    """A copy that may be damaged."""
+    return Path(shutil.copytree(remains, tmp_path / "left"))
 
 
 def test_another_store(left: Path, tmp_path: Path) -> None:

@@ -44,6 +44,8 @@ DOOR = "penstock.memory.device"
 """Free to all like config: every layer has kernels. It may therefore import no other part of Penstock."""
 GPU_DOOR = "penstock.memory.gpu"
 """It may import what is free to all, and is part of its layer to others: only executors open it."""
+STAGING = "penstock.memory.staging"
+"""A part of that door in a file of its own, under the same rule."""
 
 
 def imported(tree: ast.AST, package: str) -> Iterator[tuple[int, str]]:
@@ -82,8 +84,8 @@ def violations(source: str, module: str, *, is_package: bool = False) -> list[st
         if name.split(".")[0] == "penstock" and number != TOP:
             other, other_number = layer(name)
             allowed = other == folder or other_number < number or number == other_number == FREE
-            if module == GPU_DOOR:
-                allowed = other_number == FREE
+            if module in (GPU_DOOR, STAGING):
+                allowed = other_number == FREE or name in (GPU_DOOR, STAGING)
             if not allowed:
                 found.append(f"{module} (layer {number}), line {line}: imports {name} (layer {other_number})")
     return found

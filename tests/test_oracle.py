@@ -331,7 +331,13 @@ def test_a_stored_graph_is_read_back(tmp_path: Path, name: str) -> None:
             assert [stored.store.ids.of(read.numbers[v]) for v in read.vertices] == read.vertices
 
 
-@pytest.mark.parametrize("name", SHAPES)
+# With thousands of vertices it takes long, and test_everywhere.py compares them all with these answers.
+LARGE = ("star", "star inwards", "hub of parallel arcs")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if name in LARGE else ()) for name in SHAPES]
+)
 def test_every_case_has_an_answer(name: str) -> None:
     """Of the right form: every vertex in order, and equal to itself."""
     for undirected in SHAPES[name].ways:

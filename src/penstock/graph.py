@@ -258,17 +258,21 @@ class Graph:
 
             self.card = Card(self.store, chosen, Ledger(chosen.memory_limit))
             self.card.pages(names, _listed(columns), "resident")
+            self._held = self.card.host.scope("graph")
+            self._load_ids(self._held)
             return self
         self._held = Ledger(chosen.memory_limit).scope("graph")
         for name in names:
             direction = self.store.direction(name)
             self.loaded[direction.name] = Resident(direction, _listed(columns), self._held, chosen)
-        values = self.store.ids.values if self.store.ids.kind != "string" else None
-        if values is not None and self._held.ledger.free >= 2 * self.store.active * values.dtype.itemsize:
-            # What names components by their smallest id would read them in every run.
-            active = self.store.active
-            self.loaded_ids = values.read(0, active, out=self._held.empty(active, values.dtype, "ids"))
+        self._load_ids(self._held)
         return self
+
+    def _load_ids(self, scope: Scope) -> None:
+        """If there is room: what names components by their smallest id would read them in every run."""
+        values, active = self.store.ids.values if self.store.ids.kind != "string" else None, self.store.active
+        if values is not None and scope.ledger.free >= 2 * active * values.dtype.itemsize:
+            self.loaded_ids = values.read(0, active, out=scope.empty(active, values.dtype, "ids"))
 
     def unload(self) -> None:
         """Let go of what `load` put into memory."""

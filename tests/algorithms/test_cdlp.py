@@ -16,20 +16,21 @@ import penstock as pk
 from penstock.errors import UsageError
 from penstock.verify import CHECKERS
 from places import at, everywhere
+from stored import Stored
 
 
+@pytest.mark.parametrize("order", ["input", pytest.param("degree", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("shape", cases.shapes(), ids=lambda shape: shape.name)
-def test_shapes(tmp_path: Path, shape: cases.Shape) -> None:
+def test_shapes(stored: Stored, shape: cases.Shape, order: str) -> None:
+    """In the order of the input; in that of degrees, these shapes are among those of test_everywhere.py."""
     for undirected in shape.ways:
-        for order in ("degree", "input"):
-            graph = shape.build(tmp_path / f"{undirected}-{order}.pen", undirected, order=order)
-            g = oracle.of(graph)
-            for options in cases.CASES["cdlp"](g):
-                answer = cases.expected("cdlp", g, options)
-                for result in everywhere(
-                    lambda graph=graph, options=options, **chosen: pk.run("cdlp", graph, **options, **chosen)
-                ).values():
-                    cases.compare("cdlp", cases.found("cdlp", result), answer)
+        graph, g = stored.get(shape, undirected, order=order)
+        for options in cases.CASES["cdlp"](g):
+            answer = cases.expected("cdlp", g, options)
+            for result in everywhere(
+                lambda graph=graph, options=options, **chosen: pk.run("cdlp", graph, **options, **chosen)
+            ).values():
+                cases.compare("cdlp", cases.found("cdlp", result), answer)
 
 
 @settings(max_examples=30)

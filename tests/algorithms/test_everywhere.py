@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -17,6 +16,7 @@ from penstock.errors import PenstockError
 from penstock.graph import Graph
 from places import PLACES, at
 from shapes import Shape
+from stored import Stored
 
 SHAPES = {shape.name: shape for shape in cases.shapes()}
 MANY, FEW, LANED = 500, 40, ("betweenness", "closeness", "radius")
@@ -25,19 +25,14 @@ NAMES = [name for name in ALGORITHMS if name in cases.CASES]
 
 
 class Built:
-    """Stores by shape and way, each built once, with what the oracle says of them."""
+    """Stores by shape and way, with what the oracle says of them."""
 
-    def __init__(self, factory: pytest.TempPathFactory) -> None:
-        self.folder = factory.mktemp("everywhere")
-        self._graphs: dict[tuple[str, bool], tuple[Graph, oracle.G]] = {}
+    def __init__(self, stored: Stored) -> None:
+        self._stored = stored
         self._answers: dict[str, Any] = {}
 
     def get(self, shape: Shape, undirected: bool) -> tuple[Graph, oracle.G]:
-        key = shape.name, undirected
-        if key not in self._graphs:
-            graph = shape.build(self.folder / f"{len(self._graphs)}.pen", undirected)
-            self._graphs[key] = graph, oracle.of(graph)
-        return self._graphs[key]
+        return self._stored.get(shape, undirected)
 
     def answer(self, name: str, shape: Shape, undirected: bool, options: cases.Options) -> Any:
         key = repr((name, shape.name, undirected, options))
@@ -47,22 +42,19 @@ class Built:
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Built]:
-    made = Built(tmp_path_factory)
-    yield made
-    for graph, _ in made._graphs.values():
-        graph.close()
-    shutil.rmtree(made.folder, ignore_errors=True)
+def built(stored: Stored) -> Built:
+    return Built(stored)
 
 
 def chosen(name: str, g: oracle.G, place: str, turn: int) -> list[cases.Options]:
-    """The cases worth their time in a place: all in memory; elsewhere every second or third, others at each turn."""
+    """The cases worth their time in a place: one half in memory and the other from disk, elsewhere one; others at each
+    turn. Every case meets every shape, and both meet every place."""
     found = cases.CASES[name](g)
-    if place == "memory" or not found:
-        return found
+    if place in ("memory", "disk") or not found:
+        apart = min(len(found), 2) or 1
+        return found[(turn + (place == "disk")) % apart :: apart]
     if place != "reference":
-        apart = min(len(found), 2 if place == "disk" else 3)
-        return found[turn % apart :: apart]
+        return [found[(turn + (place == "smallest")) % len(found)]]
     if len(g) > (FEW if name in LANED else MANY) and turn % 2:
         return []
     case = found[turn % len(found)]
@@ -72,10 +64,21 @@ def chosen(name: str, g: oracle.G, place: str, turn: int) -> list[cases.Options]
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("name", NAMES)
 def test_everywhere(built: Built, name: str, place: str) -> None:
+    check(built, name, place, partial(chosen, name))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("place", [place for place in PLACES if place != "reference"])
+@pytest.mark.parametrize("name", NAMES)
+def test_every_case_of_every_shape_everywhere(built: Built, name: str, place: str) -> None:
+    check(built, name, place, lambda g, place, turn: cases.CASES[name](g))
+
+
+def check(built: Built, name: str, place: str, choose: Callable[[oracle.G, str, int], list[cases.Options]]) -> None:
     for turn, shape in enumerate(SHAPES.values()):
         for undirected in shape.ways:
             graph, g = built.get(shape, undirected)
-            for options in chosen(name, g, place, turn + undirected):
+            for options in choose(g, place, turn + undirected):
                 where = f"{name} of {shape.name!r}, undirected={undirected}, {options}, in {place}"
                 try:
                     result = at(place, partial(pk.run, name, graph, **options))

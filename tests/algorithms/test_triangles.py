@@ -13,24 +13,26 @@ import oracle
 import penstock as pk
 from penstock.verify import CHECKERS
 from places import PLACES, at, everywhere
+from stored import Stored
 
 
+@pytest.mark.parametrize("order", ["input", pytest.param("degree", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("shape", cases.shapes(), ids=lambda shape: shape.name)
-def test_shapes(tmp_path: Path, shape: cases.Shape) -> None:
+def test_shapes(stored: Stored, shape: cases.Shape, order: str) -> None:
+    """In the order of the input; in that of degrees, these shapes are among those of test_everywhere.py."""
     for undirected in shape.ways:
-        for order in ("degree", "input"):
-            graph = shape.build(tmp_path / f"{undirected}-{order}.pen", undirected, order=order)
-            answer = oracle.triangles(oracle.of(graph))
-            for place, result in everywhere(partial(pk.run, "triangles", graph)).items():
-                cases.compare("triangles", cases.found("triangles", result), answer)
-                assert result.stats["triangles"] * 3 == sum(answer.values()), place
+        graph, g = stored.get(shape, undirected, order=order)
+        answer = oracle.triangles(g)
+        for place, result in everywhere(partial(pk.run, "triangles", graph)).items():
+            cases.compare("triangles", cases.found("triangles", result), answer)
+            assert result.stats["triangles"] * 3 == sum(answer.values()), place
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_only_the_total(tmp_path: Path, place: str) -> None:
+def test_only_the_total(stored: Stored, place: str) -> None:
     for shape in cases.shapes():
-        graph = shape.build(tmp_path / f"{shape.name}.pen", shape.ways[-1])
-        total = sum(oracle.triangles(oracle.of(graph)).values()) // 3
+        graph, g = stored.get(shape, shape.ways[-1])
+        total = sum(oracle.triangles(g).values()) // 3
         result = at(place, partial(pk.run, "triangles", graph, per_vertex=False))
         assert result.stats["triangles"] == total
         assert len(result) == 0

@@ -56,8 +56,12 @@ def agrees(outcome: Outcome, expected: np.ndarray) -> None:
     assert distance == pytest.approx(expected[:active], rel=1e-5 if kind == np.float32 else 1e-12)
 
 
+# Each type takes seconds to compile; test_sssp.py has these two in all places.
+OTHERS = [pytest.param(kind, marks=pytest.mark.slow) for kind in ("int64", "float32")]
+
+
 @pytest.mark.parametrize("tier", ["memory", "disk"])
-@pytest.mark.parametrize("kind", ["uint32", "int64", "float32", "float64"])
+@pytest.mark.parametrize("kind", ["uint32", "float64", *OTHERS])
 @pytest.mark.parametrize("delta", [0.01, 7, 1e7])
 def test_every_type(graph: pk.Graph, kind: str, delta: float, tier: str) -> None:
     if (tier, delta) == ("disk", 0.01) and kind.startswith("float"):

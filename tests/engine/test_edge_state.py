@@ -27,6 +27,7 @@ from penstock.errors import DiskFull, DoesNotFit, ProgramError, UsageError
 from penstock.graph import Graph
 from places import PLACES, at
 from shapes import shapes
+from stored import Stored
 
 # ---- programs
 
@@ -221,22 +222,20 @@ CASES = [
 
 
 @pytest.mark.parametrize(("shape", "kind", "name"), CASES)
-def test_everywhere_as_the_obvious_loop_has_it(tmp_path: Path, shape: str, kind: str, name: str) -> None:
+def test_everywhere_as_the_obvious_loop_has_it(stored: Stored, shape: str, kind: str, name: str) -> None:
     program = PROGRAMS[name]
-    with SHAPES[shape].build(tmp_path / "g.pen", **KINDS[kind]) as graph:
-        seeds = small.of(graph).vertices[:1]
-        right, arcs = naive(graph, program, seeds, 4)
-        for place in PLACES:
-            more = {"source": seeds} if seeds else {}
-            result = at(place, lambda more=more, **chosen: pk.run(program, graph, max_iter=4, **more, **chosen))
-            columns = [result.table[field].to_pylist() for field in program.state]
-            found = dict(zip(result.table["vertex"].to_pylist(), zip(*columns, strict=True), strict=True))
-            real = name == "real"
-            assert found.keys() == right.keys()
-            assert list(found.values()) == (
-                [pytest.approx(x) for x in right.values()] if real else list(right.values())
-            )
-            assert alike(edge_rows(result), arcs, real), f"arcs in {place}"
+    graph, g = stored.get(SHAPES[shape], **KINDS[kind])
+    seeds = g.vertices[:1]
+    right, arcs = naive(graph, program, seeds, 4)
+    for place in PLACES:
+        more = {"source": seeds} if seeds else {}
+        result = at(place, lambda more=more, **chosen: pk.run(program, graph, max_iter=4, **more, **chosen))
+        columns = [result.table[field].to_pylist() for field in program.state]
+        found = dict(zip(result.table["vertex"].to_pylist(), zip(*columns, strict=True), strict=True))
+        real = name == "real"
+        assert found.keys() == right.keys()
+        assert list(found.values()) == ([pytest.approx(x) for x in right.values()] if real else list(right.values()))
+        assert alike(edge_rows(result), arcs, real), f"arcs in {place}"
 
 
 def test_arcs_in_ranges_share_pages(tmp_path: Path) -> None:

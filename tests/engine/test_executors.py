@@ -176,6 +176,11 @@ PROGRAMS = {
     ),
     "real, narrow": Combine("real", **{**REAL, "state": {"x": "float32"}}, along="both", message="float32"),
 }  # fmt: skip
+SLOW = (
+    "sum, narrow", "sum, frontier, wanted, both", "min", "or, frontier", "or of bools", "first",
+    "first, frontier, both", "lanes, frontier, or",
+)  # fmt: skip
+"""A program takes seconds to compile for all places: of each of these, the others have the parts."""
 
 
 # ---- graphs
@@ -253,7 +258,9 @@ def outcome(graph: Graph, program: Combine, seeds: list[int], **chosen: Any) -> 
         }
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in PROGRAMS]
+)
 @settings(max_examples=5)
 @given(data=st.data())
 def test_all_executors_agree(folder: Path, name: str, data: st.DataObject) -> None:

@@ -1,5 +1,5 @@
-"""Row and pair programs on a simulated GPU: the same as the reference. Numba must be told of the simulator before it is
-imported, so all of it runs in a process of its own."""
+"""Row and pair programs on a simulated GPU: the same as the reference; and searches that read pages where they lie on
+the host. Numba must be told of the simulator before it is imported, so all of it runs in a process of its own."""
 
 from __future__ import annotations
 
@@ -281,3 +281,25 @@ def simulated_empty_graphs(tmp_path: Path, name: str) -> None:
         for given in ({"vertices": {"id": np.arange(7)}}, {}):
             graph = pk.ingest(arcs, tmp_path / f"{k}{len(given)}.pen", page_size=4096, allow_empty=True, **given)
             same(name, graph)
+
+
+# ---- combine, from pages that stay on the host
+
+
+@pytest.mark.parametrize("undirected", [False, True])
+def simulated_sparse_frontiers_read_pages_in_place(tmp_path: Path, undirected: bool) -> None:
+    rng = np.random.default_rng(8)
+    rest = rng.integers(500, 1400, (2, 2600))  # arcs that the search does not come to, for pages to have many
+    few = [(0, 100), (0, 300), (100, 101), *((300, 301 + k) for k in range(20)), (301, 400)]
+    ends = np.concatenate([np.array(few).T, rest], axis=1)
+    arcs = {"source": ends[0], "target": ends[1]}
+    graph = pk.ingest(arcs, tmp_path / "g.pen", vertices={"id": np.arange(1400)}, page_size=4096, undirected=undirected)
+    expected = pk.bfs(graph, source=0, device="cpu")
+    found = at("gpu-streamed", lambda **chosen: pk.bfs(graph, source=0, **chosen))
+    assert found.table.equals(expected.table)
+    steps = found.stats["supersteps"]
+    assert found.stats["gpu"]["in_place"] == sum(step["in_place"] for step in steps) >= 3
+    assert {step["direction"] for step in steps} == {"push"}
+    # The page of the twenty, which make the largest frontier, is cheaper to copy.
+    copied = {step["frontier"]: step["bytes_copied"] for step in steps if step["bytes_copied"]}
+    assert copied == {21: 4096}

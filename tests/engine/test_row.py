@@ -64,21 +64,34 @@ def program(**options: Any) -> Row:
     )
 
 
+OPTIONS: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "largest change": {"change_by": MAX},
+    "weighed": {"columns": ("weight",), "edge": weighed},
+}
+QUICK = {("out", "plain"), ("in", "largest change"), ("both", "weighed")}
+"""Each program takes seconds to compile: each way and each option once shows what all of them would."""
+
+
 @pytest.mark.parametrize("undirected", [False, True])
-@pytest.mark.parametrize("along", ["out", "in", "both"])
-def test_every_place_gives_the_same(tmp_path: Path, undirected: bool, along: str) -> None:
+@pytest.mark.parametrize(
+    ("along", "options"),
+    [
+        pytest.param(along, options, marks=() if (along, options) in QUICK else pytest.mark.slow)
+        for along in ("out", "in", "both")
+        for options in OPTIONS
+    ],
+)
+def test_every_place_gives_the_same(tmp_path: Path, undirected: bool, along: str, options: str) -> None:
     graph = hub(tmp_path / "g.pen", undirected)
     alone = graph.store.ids.of(graph.vertices - 1)
-    # Each program takes seconds to compile: both ways shows what one way would.
-    more: tuple[dict[str, Any], ...] = ({"columns": ("weight",), "edge": weighed}, {"change_by": MAX})
-    for options in ({}, *(more if along == "both" else ())):
-        chosen = program(along=along, **options)
-        found = everywhere(lambda chosen=chosen, **s: pk.run(chosen, graph, max_iter=3, source=[alone, 0], **s))
-        first = found.pop("reference")
-        assert first.stats["iterations"] == 3
-        for place, result in found.items():
-            assert result.table.equals(first.table), (place, options)
-            assert result.stats["residual"] == first.stats["residual"], (place, options)
+    chosen = program(along=along, **OPTIONS[options])
+    found = everywhere(lambda **settings: pk.run(chosen, graph, max_iter=3, source=[alone, 0], **settings))
+    first = found.pop("reference")
+    assert first.stats["iterations"] == 3
+    for place, result in found.items():
+        assert result.table.equals(first.table), place
+        assert result.stats["residual"] == first.stats["residual"], place
 
 
 def test_windows_of_one_hub(tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ import cases  # noqa: E402
 import oracle  # noqa: E402
 import penstock as pk  # noqa: E402
 from penstock.algorithms.registry import ALGORITHMS, options_of  # noqa: E402
+from penstock.engine.representatives import Representatives  # noqa: E402
 from penstock.errors import DoesNotFit  # noqa: E402
 from penstock.graph import Graph  # noqa: E402
 from penstock.interfaces.cli.explain import app as explain_app  # noqa: E402
@@ -149,12 +150,38 @@ def test_energy(built: Built, monkeypatch: pytest.MonkeyPatch) -> None:
     )
     monkeypatch.setitem(sys.modules, "pynvml", library)
     monkeypatch.setattr("penstock.observe.energy._OPEN", {})
+    monkeypatch.setattr("penstock.observe.energy.LEAST", 0.0)
     graph = built[SMALLEST][1]
     stats = pk.run("pagerank", graph, device="gpu", max_iter=1, stop="fixed").stats
     energy = stats["gpu"]["energy"]
     assert energy["joules"] == 2.0
     assert energy["arcs_per_joule"] == pytest.approx(graph.store.direction("in").arcs / 2.0)
     assert energy["watts"] * energy["energy_delay"] == pytest.approx(4.0)
+
+
+def test_a_graph_that_is_loaded_keeps_its_ids(built: Built, monkeypatch: pytest.MonkeyPatch) -> None:
+    shape, graph, g = built[SMALLEST]
+    given: list[Any] = []
+    least = Representatives._least
+    monkeypatch.setattr(
+        Representatives, "_least", lambda self, users, mine: (given.append(users), least(self, users, mine))[1]
+    )
+    graph.load(device="gpu")
+    try:
+        ids = graph.loaded_ids
+        assert ids is not None
+        assert ids.tolist() == graph.store.ids.values.read(0, graph.store.active).tolist()
+        assert graph.card is not None
+        assert graph.card.host.heartbeat()["what"]["ids"] == ids.nbytes
+        found = check("wcc", "gpu", shape, graph, g, {})
+        assert [users is ids for users in given] == [True]
+        assert found.stats["ledger_peak"] >= ids.nbytes
+        # One that would leave too little for the run is left out of it.
+        pk.run("wcc", graph, device="cpu", memory_limit="64MB", tier="disk")
+        assert given[1] is not ids
+    finally:
+        graph.unload()
+    assert graph.loaded_ids is None
 
 
 def test_the_command_line(built: Built, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.gpu
 
 @pytest.mark.parametrize("place", GPU_PLACES)
 @pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in PROGRAMS])
-@settings(max_examples=5)
+@settings(max_examples=3)
 @given(data=st.data())
 def test_the_gpu_agrees_with_the_reference(folder: Path, name: str, place: str, data: st.DataObject) -> None:
     program = PROGRAMS[name]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -178,9 +179,18 @@ def test_columns_lie_beside_their_pages(columns: tuple[str, ...]) -> None:
         closed(pages, device, host)
 
 
-@pytest.mark.parametrize("policy", ["resident", "lru"])
-@pytest.mark.parametrize("place", ["host", "disk"])
-@pytest.mark.parametrize("frames", [1, 2, 7])
+# Any two of the three in all ways; all three of them take twice the time.
+PAIRS = [(1, "host", "resident"), (2, "host", "lru"), (7, "host", "resident")]
+PAIRS += [(1, "disk", "lru"), (2, "disk", "resident"), (7, "disk", "lru")]
+
+
+@pytest.mark.parametrize(
+    ("frames", "place", "policy"),
+    [
+        pytest.param(*chosen, marks=() if chosen in PAIRS else pytest.mark.slow)
+        for chosen in product((1, 2, 7), ("host", "disk"), ("resident", "lru"))
+    ],
+)
 def test_streamed_pages_are_all_visited(policy: str, place: str, frames: int) -> None:
     direction = mixed()
     limit = None if place == "host" else 120_000
@@ -312,4 +322,70 @@ def test_a_launch_that_fails_leaves_no_page_where_it_is_not(place: str) -> None:
         with pytest.raises(RuntimeError, match="no"):
             pages.visit(wanted, fails)
         visited(pages)
+    closed(pages, device, host)
+
+
+def in_place(pages: DevicePages, wanted: Sequence[int], cost: int | Sequence[int]) -> tuple[int, int, int]:
+    """(pages read in place, hits, pages copied) of a visit."""
+    before, count = dict(pages.stats), Count(pages)
+    chosen = np.array(wanted)
+    pages.visit(chosen, count, in_place=np.broadcast_to(np.array(cost, np.uint32), chosen.shape))
+    count.check(chosen)
+    copied = (pages.stats["bytes_copied"] - before["bytes_copied"]) // PAGE
+    return pages.stats["in_place"] - before["in_place"], pages.stats["hits"] - before["hits"], copied
+
+
+def test_pages_of_few_arcs_are_read_where_they_lie() -> None:
+    direction = mixed()
+    last = len(direction) - 1
+    pages, device, host = opened(direction, frames=6, policy="lru", streams=2)
+    pages.load()
+    assert pages.reaches
+    everywhere = [0, 1, 5, last]  # page 0 has nothing but a heavy vertex, page 1 some in segments
+    with recording() as events:
+        assert in_place(pages, everywhere, 100) == (4, 0, 0)
+    assert "in place" in {event.name for event in events.lanes["stream 1"]}
+    assert in_place(pages, everywhere, [100, PAGE, 100, PAGE]) == (2, 0, 2)
+    assert in_place(pages, everywhere, 100) == (2, 2, 0)
+    visited(pages, np.array(everywhere))
+    visited(pages)
+    assert in_place(pages, list(range(last + 1)), 100)[1] == pages.kept
+    closed(pages, device, host)
+
+
+def test_a_page_that_is_read_in_place_again_and_again_is_copied_at_last() -> None:
+    pages, device, host = opened(mixed(), frames=6, policy="lru", streams=2)
+    found = [in_place(pages, [3], PAGE // 3 + 1) for _ in range(4)]
+    assert found == [(1, 0, 0), (1, 0, 0), (0, 0, 1), (0, 1, 0)]
+    closed(pages, device, host)
+    pages, device, host = opened(mixed(), frames=2, policy="lru", streams=2)
+    assert pages.kept == 0  # no copy would stay
+    assert [in_place(pages, [3], PAGE // 3 + 1) for _ in range(4)] == [(1, 0, 0)] * 4
+    closed(pages, device, host)
+
+
+def test_pages_on_disk_are_not_read_in_place_nor_those_with_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    direction = mixed()
+    everything = list(range(len(direction)))
+    pages, device, host = opened(direction, frames=3, policy="lru", host_room=60_000)
+    pages.load()
+    stored = pages._stored_to - pages._stored_from
+    assert (pages.source, 0 < stored < len(direction)) == ("disk", True)
+    assert in_place(pages, everything, 9) == (stored, 0, len(direction) - stored)
+    closed(pages, device, host)
+    pages, device, host = opened(direction, ["a"], frames=3, policy="lru")
+    assert in_place(pages, [2, 3], 9)[0] == 0
+    closed(pages, device, host)
+    monkeypatch.setattr(gpu, "reads_host", lambda: False)
+    pages, device, host = opened(direction, frames=3, policy="lru")
+    assert in_place(pages, [2, 3], 9) == (0, 0, 2)
+    closed(pages, device, host)
+
+
+def test_memory_that_lies_askew_is_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    empty = gpu.empty
+    monkeypatch.setattr(gpu, "empty", lambda shape, dtype: empty(np.prod(shape) + 5, dtype)[5:].reshape(shape))
+    pages, device, host = opened(mixed(), frames=3, policy="lru")
+    assert in_place(pages, [2, 3], 9) == (0, 0, 2)
+    assert not pages.reaches
     closed(pages, device, host)

@@ -7,10 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 
-def test_pages_on_a_simulated_gpu() -> None:
+
+@pytest.mark.parametrize("marked", ["not slow", pytest.param("slow", marks=pytest.mark.slow)])
+def test_pages_on_a_simulated_gpu(marked: str) -> None:
     file = Path(__file__).with_name("simulated_frames.py")
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", str(file)]
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", str(file), "-m"]
+    command.append(marked)
     environment = os.environ | {"NUMBA_ENABLE_CUDASIM": "1"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=file.parents[2], check=False)
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -115,26 +116,91 @@ def nothing_open(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(energy, "_OPEN", {})
 
 
-def test_stretches_add_up_and_the_library_is_opened_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    fake = library([1000, 3000, 10_000, 10_500])
+class Clock:
+    """Time that passes when it is told to."""
+
+    def __init__(self) -> None:
+        self.now = 5.0
+
+    def perf_counter(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def passing(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(energy, "time", clock)
+    return clock
+
+
+def test_stretches_are_one_and_the_library_is_opened_once(monkeypatch: pytest.MonkeyPatch, passing: Clock) -> None:
+    fake = library([1000, 3000, 3500, 7000])
     monkeypatch.setitem(sys.modules, "pynvml", fake)
     meter, stats = Meter(bus="0000:19:00.0"), Stats()
     assert meter.figures(1.0) is None
     with stats.beside("run", meter):
-        for name in ("load", "run", "run"):
+        for name, seconds in (("load", 1.0), ("run", 0.5), ("load", 0.5), ("run", 1.0)):
             with stats.phase(name):
-                assert fake.held.open == (name == "run" or bool(stats.phases.get("run")))
+                passing.now += seconds
     with stats.phase("run"):  # not this one
-        pass
-    assert meter.joules == 2.5
-    assert 0 < meter.seconds <= stats.phases["run"]
-    assert set(fake.held.asked) == {"device at 0000:19:00.0"}
+        passing.now += 3.0
+    assert (meter.joules, meter.seconds) == (2.5, 2.0)
+    assert fake.held.asked == ["device at 0000:19:00.0"] * 3
     assert fake.held.open == 1
-    with Meter(bus="0000:19:00.0"):
-        assert fake.held.open == 1
+    with Meter(bus="0000:19:00.0") as another:
+        pass
+    assert another._first is not None
+    another._first.join()
+    assert fake.held.open == 1
     found = meter.figures(5.0)
     assert found is not None
-    assert found.arcs_per_joule == 2.0
+    assert (found.arcs_per_joule, found.watts) == (2.0, 1.25)
+
+
+def test_a_run_too_short_for_the_counter_is_read_once(monkeypatch: pytest.MonkeyPatch, passing: Clock) -> None:
+    fake = library([1000])
+    monkeypatch.setitem(sys.modules, "pynvml", fake)
+    meter = Meter()
+    for _ in range(3):
+        with meter:
+            passing.now += energy.LEAST / 4
+    assert (meter.figures(1.0), meter.joules, meter.watts) == (None, None, None)
+    assert meter._first is not None
+    meter._first.join()
+    assert len(fake.held.asked) == 1
+
+
+def test_short_stretches_make_a_long_one(monkeypatch: pytest.MonkeyPatch, passing: Clock) -> None:
+    """Only at the end it is known that a stretch was the last."""
+    fake = library([1000, 3000, 4000])
+    monkeypatch.setitem(sys.modules, "pynvml", fake)
+    meter = Meter()
+    for _ in range(12):
+        with meter:
+            passing.now += energy.LEAST / 8
+    assert (meter.joules, meter.seconds) == (2.0, pytest.approx(1.5 * energy.LEAST))
+    for _ in range(2):
+        found = meter.figures(6.0)
+        assert found is not None
+        assert found.arcs_per_joule == 2.0
+    assert len(fake.held.asked) == 3
+
+
+def test_the_first_reading_is_not_waited_for(monkeypatch: pytest.MonkeyPatch, passing: Clock) -> None:
+    fake, slow = library([1000, 3000]), threading.Event()
+    read = fake.nvmlDeviceGetTotalEnergyConsumption
+
+    def total(handle: Any) -> Any:
+        assert slow.wait(10)
+        return read(handle)
+
+    fake.nvmlDeviceGetTotalEnergyConsumption = total
+    monkeypatch.setitem(sys.modules, "pynvml", fake)
+    with Meter() as meter:
+        assert fake.held.asked == []
+        slow.set()
+        passing.now += 1.0
+    assert meter.joules == 2.0
 
 
 def test_a_meter_that_counts_nothing_asks_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,6 +210,8 @@ def test_a_meter_that_counts_nothing_asks_once(monkeypatch: pytest.MonkeyPatch) 
     for _ in range(3):
         with meter:
             pass
+    assert meter._first is not None
+    meter._first.join()
     assert (meter.joules, meter.figures(1.0), len(asked)) == (None, None, 1)
 
 

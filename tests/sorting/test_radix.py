@@ -7,19 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.sorting.radix import _digits, sort_keys, sort_pairs
-
-
-@given(st.integers(0, (1 << 64) - 1))
-def test_digits_cover_every_varying_bit_and_stay_narrow(varying: int) -> None:
-    covered = 0
-    last = -1
-    for shift, bits in _digits(varying):
-        assert shift > last
-        assert 1 <= bits <= 10
-        covered |= ((1 << bits) - 1) << shift
-        last = shift + bits - 1
-    assert varying & ~covered == 0
+from penstock.sorting.radix import FITS, sort_keys, sort_pairs
 
 
 @settings(max_examples=60, deadline=None)
@@ -35,8 +23,44 @@ def test_sorts_and_is_stable(values: list[int], threads: int) -> None:
     assert (carried == expected).all()
 
 
-@pytest.mark.parametrize("bits", [1, 10, 11, 44, 64])
-def test_large(bits: int) -> None:
-    keys = np.random.default_rng(bits).integers(0, (1 << bits) - 1, 200_000, dtype=np.uint64, endpoint=True)
+def shaped(shape: str, count: int) -> np.ndarray:
+    """Keys that take each way through the sort."""
+    random = np.random.default_rng(count)
+    if shape.startswith("bits"):
+        return random.integers(0, (1 << int(shape[5:])) - 1, count, dtype=np.uint64, endpoint=True)
+    if shape == "one far away":  # a single bucket gets nearly everything and is cut again
+        keys = random.integers(0, 1 << 30, count, dtype=np.uint64)
+        keys[count // 2] = (1 << 64) - 1
+        return keys
+    if shape == "low bits only":  # upper digits tell nothing apart: insertion gives up
+        high = random.integers(0, 64, count, dtype=np.uint64) << np.uint64(58)
+        return high | random.integers(0, 1 << 20, count, dtype=np.uint64) | np.uint64(1 << 40)
+    if shape == "sorted":
+        return np.arange(count, dtype=np.uint64) * np.uint64(977)
+    if shape == "few":
+        return random.choice(np.array([3, 1 << 50, (1 << 64) - 2], np.uint64), count)
+    return np.left_shift(np.uint64(1), random.integers(0, 64, count, dtype=np.uint64))
+
+
+@pytest.mark.parametrize(
+    "shape", ["bits 1", "bits 11", "bits 44", "bits 64", "one far away", "low bits only", "sorted", "few", "powers"]
+)
+@pytest.mark.parametrize("count", [FITS - 1, 9 * FITS])
+def test_shapes_of_keys(shape: str, count: int) -> None:
+    keys = shaped(shape, count)
+    expected = np.argsort(keys, kind="stable")
     found, _ = sort_keys(keys.copy(), np.empty_like(keys), 2)
-    assert (found == np.sort(keys)).all()
+    assert (found == keys[expected]).all()
+    ranks = np.arange(count, dtype=np.uint32)
+    found, carried, *_ = sort_pairs(keys.copy(), ranks, np.empty_like(keys), np.empty_like(ranks), 2)
+    assert (found == keys[expected]).all()
+    assert (carried == expected).all()
+
+
+def test_pairs_that_lie_side_by_side() -> None:
+    rows = np.random.default_rng(0).integers(0, 1 << 40, (3 * FITS, 2), dtype=np.uint64)
+    scratch = np.empty_like(rows)
+    found, carried, *_ = sort_pairs(*rows.copy().T, *scratch.T, 2)
+    expected = rows[np.argsort(rows[:, 0], kind="stable")]
+    assert (found == expected[:, 0]).all()
+    assert (carried == expected[:, 1]).all()

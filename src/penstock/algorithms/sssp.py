@@ -29,6 +29,7 @@ from penstock.algorithms.tight import (
     farthest,
     find_parents,
     longer_real,
+    nearest,
     parent_programs,
 )  # fmt: skip
 from penstock.engine.engine import Outcome
@@ -159,10 +160,10 @@ def distances(job: Job, seeds: list[int], column: str, delta: float | None, dtyp
     for kind, certain in kinds(job.store, known, dtype):
         outcome = job.engine.run(program(kind, column, bounded=not certain), seeds=seeds, params=params)
         if known.real:
-            if farthest(job, outcome.state["distance"], kind)[0] < 0:
+            if nearest(job, outcome.state["distance"]) < 0:
                 raise InputError(f"edge column {column!r} of {job.store.path} holds NaN, which is no length")
             return kind, outcome
-        if certain or int(farthest(job, outcome.state["distance"], kind)[1]) < int(FAR[kind]) - int(known.largest):
+        if certain or farthest(job, outcome.state["distance"]) < int(FAR[kind]) - int(known.largest):
             return kind, outcome
         del outcome
     raise InputError(f"distances by edge column {column!r} of {job.store.path} exceed 63 bits: store it as double")

@@ -7,6 +7,7 @@ number fit into one word, the least word tells both; else the hops come first, a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,8 @@ UNSEEN = np.uint32(0xFFFFFFFF)
 """The hops of such a vertex."""
 PIECE = 1 << 20
 """Vertices looked at together, as vectors may be larger than memory."""
+LOOK = 1 << 16
+"""As many by one thread, so that what is made of them stays in its cache."""
 
 
 def emit(v, p):
@@ -42,15 +45,32 @@ def longer_real(distance, e, p):
     return distance + e[0] if e[0] == e[0] else -np.inf
 
 
-def farthest(job: Job, distance: np.ndarray, kind: str) -> tuple[Any, Any]:
-    """The least and the greatest distance that was found."""
-    least, most = FAR[kind], distance.dtype.type(0)
-    for at in range(0, len(distance), PIECE):
-        piece = distance[at : at + PIECE]
-        found = piece[piece != FAR[kind]]
-        least, most = found.min(initial=least), found.max(initial=most)
+def nearest(job: Job, distance: np.ndarray) -> Any:
+    """The least distance; that of none is the greatest there is."""
+    return min(_pieces(job, distance, np.min), default=np.inf)
+
+
+def farthest(job: Job, distance: np.ndarray) -> int:
+    """The greatest distance that was found, where distances are integers; 0 if none was."""
+
+    def most(piece: np.ndarray) -> int:
+        # One more is the least there is, for what was not reached.
+        return int((piece + piece.dtype.type(1)).max())
+
+    return max(0, max(_pieces(job, distance, most), default=0) - 1)
+
+
+def _pieces(job: Job, distance: np.ndarray, look: Callable[[np.ndarray], Any]) -> list[Any]:
+    """What a look at each piece finds, by all threads: NumPy lets go of the GIL."""
+    starts, found = iter(range(0, len(distance), LOOK)), list[Any]()
+
+    def task(worker: int) -> None:
+        for at in starts:
+            found.append(look(distance[at : at + LOOK]))
+
+    job.engine.team.run(task, alone=len(distance) <= PIECE)
     job.engine.vectors.drop()
-    return least, most
+    return found
 
 
 def init_parent(v, p):
@@ -196,8 +216,8 @@ def find_parents(job: Job, found: Outcome, kind: str, column: str) -> tuple[np.n
     make_room(job, first, vectors, found.slots)
     outcome = engine.run(first, vectors=vectors, slots=found.slots)
     for program in more:
-        longest = farthest(job, vectors["distance"], kind)[1] if kind == "int64" else 0
-        if max((outcome.steps + 1) * job.store.vertices, int(longest)) >= 1 << 53:
+        longest = farthest(job, vectors["distance"]) if kind == "int64" else 0
+        if max((outcome.steps + 1) * job.store.vertices, longest) >= 1 << 53:
             raise UsageError(f"{job.name} has no parents for distances beyond 2**53: store {column} as double")
         vectors.clear()
         make_room(job, program, outcome.state, found.slots)

@@ -79,10 +79,11 @@ class Engine:
         self._given = dict(resident or {})
         self.ids = ids
         """The ids of the active vertices, if the graph has them in memory."""
-        if self._given:
+        held = sum(block.nbytes for block in self._given.values()) + (ids.nbytes if ids is not None else 0)
+        if held:
             # What the user loaded counts, too; if a run has no room for it, it does without.
-            held = sum(block.nbytes for block in self._given.values()) + (ids.nbytes if ids is not None else 0)
-            if settings.tier == "disk" or held > settings.memory_limit:
+            most = settings.memory_limit if self._given else settings.memory_limit // 4
+            if settings.tier == "disk" or held > most:
                 self._given, self.ids = {}, None
             else:
                 self._scope.reserve(held, "loaded graph")
@@ -95,7 +96,7 @@ class Engine:
         self._gpu, self._lent = card, card is not None
         self._meter: Meter | None = None
         self._sources: set[str] = set()
-        self._counted = card.team_counts() if card is not None else (0, 0, 0)
+        self._counted = card.team_counts() if card is not None else (0, 0, 0, 0)
         self.device_plans: list[DevicePlan] = []
         """Of what was run on a GPU."""
         self.bytes_read = 0
@@ -200,7 +201,6 @@ class Engine:
             return None
         from penstock.memory import gpu
 
-        copied, read, hits = (now - then for now, then in zip(self._gpu.team_counts(), self._counted, strict=True))
         source = next((each for each in ("disk", "host", "device") if each in self._sources), None)
         energy = self._meter.figures(arcs)
         return {
@@ -209,9 +209,7 @@ class Engine:
             "ledger_peak": self._gpu.peak,
             "resident": None if source is None else source == "device",
             "source": source,
-            "bytes_copied": copied,
-            "bytes_read": read,
-            "hits": hits,
+            **self._gpu.team_counts().since(self._counted),
             "plans": [plan.as_dict() for plan in self.device_plans[:8]],
             "energy": None if energy is None else energy.as_dict(),
         }

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,6 +23,27 @@ SHARE = 9, 10
 
 _Key = tuple[str, tuple[int, int, int], tuple[str, ...]]
 """A direction, which of its pages, and which columns."""
+
+
+class Counts(NamedTuple):
+    """Bytes copied to the device and read from disk; pages found in frames, and read where they lie on the host."""
+
+    bytes_copied: int
+    bytes_read: int
+    hits: int
+    in_place: int
+
+    @classmethod
+    def of(cls, stats: Mapping[str, int]) -> Counts:
+        return cls(*(stats[name] for name in cls._fields))
+
+    @classmethod
+    def sum(cls, counts: Iterable[Counts]) -> Counts:
+        return cls(*map(sum, zip(*counts, strict=True)))
+
+    def since(self, before: Sequence[int]) -> dict[str, int]:
+        """What has been added, by name."""
+        return {name: now - then for name, now, then in zip(self._fields, self, before, strict=True)}
 
 
 class Array:
@@ -60,7 +81,7 @@ class Card:
         self._pages: dict[_Key, DevicePages] = {}
         self._columns: dict[str, Array] = {}
         self._policy: Policy = "resident"
-        self._copied = self._read = self._hits = 0
+        self._before = Counts(0, 0, 0, 0)
 
     # ---- several
 
@@ -189,19 +210,13 @@ class Card:
                 return side if names == columns else _with_columns(side, names, columns)
         return None
 
-    def read_counts(self) -> tuple[int, int, int]:
-        """(bytes copied to the device, bytes read from disk, pages found in frames) so far."""
-        stats = [side.stats for side in self._pages.values()]
-        return (
-            self._copied + sum(s["bytes_copied"] for s in stats),
-            self._read + sum(s["bytes_read"] for s in stats),
-            self._hits + sum(s["hits"] for s in stats),
-        )
+    def read_counts(self) -> Counts:
+        """So far."""
+        return Counts.sum([self._before, *(Counts.of(side.stats) for side in self._pages.values())])
 
-    def team_counts(self) -> tuple[int, int, int]:
+    def team_counts(self) -> Counts:
         """The same of all of a team."""
-        copied, read, hits = zip(*(card.read_counts() for card in (self, *self._team)), strict=True)
-        return sum(copied), sum(read), sum(hits)
+        return Counts.sum([card.read_counts() for card in (self, *self._team)])
 
     @property
     def sources(self) -> set[str]:
@@ -218,7 +233,7 @@ class Card:
         for other in self._team:  # they may have borrowed from these
             with other.on():
                 other.close_pages()
-        self._copied, self._read, self._hits = self.read_counts()
+        self._before = self.read_counts()
         gpu.synchronize()
         self._drop_columns()
         for side in self._pages.values():
@@ -261,4 +276,4 @@ def _with_columns(side: DevicePages, names: tuple[str, ...], columns: tuple[str,
     return other
 
 
-__all__ = ["Array", "Card"]
+__all__ = ["Array", "Card", "Counts"]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib.util
+import mmap
 import os
 import struct
 from collections.abc import Iterator, Mapping
@@ -49,6 +50,15 @@ inside: Any = _Inside() if SIMULATED else cuda
 WARP = 32
 
 
+def _plain(array: Any, i: Any) -> Any:
+    return array[i]
+
+
+once: Any = _plain if SIMULATED else getattr(cuda, "ldcs", _plain)
+"""`once(array, i)` in a kernel: an element that is read once. It does not push out of the caches what is read again;
+for the arcs of PageRank that is worth three percent."""
+
+
 # ---- which devices there are
 
 
@@ -71,12 +81,14 @@ def why_not() -> str | None:
     return missing() or "no CUDA device was found: is its driver installed?"
 
 
+@functools.cache
 def name(device: int = 0) -> str:
     if SIMULATED:
         return "simulated"
     return str(cupy.cuda.runtime.getDeviceProperties(device)["name"].decode())
 
 
+@functools.cache
 def bus(device: int = 0) -> str | None:
     """Its place on the PCI bus: a name that does not depend on who counts the devices."""
     return None if SIMULATED else str(cupy.cuda.runtime.deviceGetPCIBusId(device))
@@ -93,7 +105,17 @@ def free_memory() -> tuple[int, int]:
 def multiprocessors() -> int:
     if SIMULATED:
         return 1
-    return int(cupy.cuda.runtime.deviceGetAttribute(16, cupy.cuda.runtime.getDevice()))
+    return _multiprocessors(current())
+
+
+@functools.cache
+def _multiprocessors(device: int) -> int:
+    return int(cupy.cuda.runtime.deviceGetAttribute(16, device))
+
+
+def device_of(array: Any) -> int:
+    """The device that an array lies on."""
+    return 0 if SIMULATED else int(array.device.id)
 
 
 def current() -> int:
@@ -138,10 +160,11 @@ def using(device: int) -> Iterator[None]:
 
 def empty(shape: Any, dtype: Any) -> Any:
     """An array on the device, of whatever was there before."""
-    if SIMULATED:
-        return np.empty(shape, dtype)
     kind = np.dtype(dtype)
     size = int(np.prod(shape)) * kind.itemsize
+    if SIMULATED:
+        # Large ones begin on page boundaries, as a device's do.
+        return np.ndarray(shape, kind, mmap.mmap(-1, size)) if size >= mmap.PAGESIZE else np.empty(shape, kind)
     memory = cupy.cuda.Memory(max(size, 1))
     return cupy.ndarray(shape, kind, cupy.cuda.MemoryPointer(memory, 0))
 
@@ -161,7 +184,11 @@ def upload(array: np.ndarray) -> Any:
 
 def fill(target: Any, source: np.ndarray) -> None:
     """Copy a host array into one on the device."""
-    if SIMULATED:
+    if source.nbytes >= STAGED and target.nbytes == source.nbytes and _alike(target, source):
+        from penstock.memory import staging
+
+        staging.upload(target, source)
+    elif SIMULATED:
         target[...] = source
     elif source.size:
         target.set(np.ascontiguousarray(source))
@@ -169,6 +196,13 @@ def fill(target: Any, source: np.ndarray) -> None:
 
 def download(array: Any, out: np.ndarray | None = None) -> np.ndarray:
     """A copy on the host, into `out` if it is given."""
+    if array.nbytes >= STAGED and out is None:
+        out = np.empty(array.shape, array.dtype)
+    if array.nbytes >= STAGED and out is not None and out.nbytes == array.nbytes and _alike(array, out):
+        from penstock.memory import staging
+
+        staging.download(array, out)
+        return out
     if SIMULATED:
         found = np.asarray(array)
     elif out is not None and out.flags.c_contiguous and out.dtype == array.dtype:
@@ -183,6 +217,15 @@ def download(array: Any, out: np.ndarray | None = None) -> np.ndarray:
     return out
 
 
+STAGED = 4 << 20
+"""Bytes from which copies from and to memory that is not pinned go through some that is."""
+
+
+def _alike(array: Any, host: np.ndarray) -> bool:
+    """Whether one can be copied into the other byte by byte."""
+    return bool(array.flags.c_contiguous and host.flags.c_contiguous and array.dtype == host.dtype)
+
+
 def view(array: Any) -> Any:
     """What kernels take: made once, it saves each launch a look at the array."""
     if SIMULATED:
@@ -194,16 +237,68 @@ def view(array: Any) -> Any:
     return found
 
 
+def address(array: Any) -> int:
+    """Where an array begins, on the device or on the host."""
+    return int(array.ctypes.data if isinstance(array, np.ndarray) else array.data.ptr)
+
+
+class _Stretch:
+    """Numbers from an address on, whatever lies there, as both worlds ask for them."""
+
+    def __init__(self, start: int, count: int, dtype: np.dtype, owner: Any) -> None:
+        self.owner = owner
+        known = {"version": 3, "shape": (count,), "typestr": dtype.str, "data": (start, False)}
+        setattr(self, "__array_interface__" if SIMULATED else "__cuda_array_interface__", known)
+
+
+def stretch(array: Any, start: int, count: int) -> Any:
+    """What kernels take to reach beyond an array: `count` numbers of its type from an address on. Much of that may be
+    nobody's memory; they must know where to read."""
+    if SIMULATED:
+        from numba.cuda.simulator.cudadrv.devicearray import FakeCUDAArray
+
+        # As an array of the simulator's own: it copies those of NumPy before a kernel, and these have holes.
+        return FakeCUDAArray(np.asarray(_Stretch(start, count, array.dtype, array)))
+    found = cuda.as_cuda_array(_Stretch(start, count, array.dtype, array), sync=False)
+    found.packed = (0, 0, count, array.itemsize, start, count, array.itemsize)
+    found.key = f"{array.dtype.str}1"
+    return found
+
+
+def reads_host() -> bool:
+    """Whether kernels can read pinned host memory, at the address that it has on the host."""
+    return SIMULATED or _reads_host(current())
+
+
+@functools.cache
+def _reads_host(device: int) -> bool:
+    return bool(cupy.cuda.runtime.deviceGetAttribute(91, device))  # CanUseHostPointerForRegisteredMem
+
+
 def pin(array: np.ndarray) -> bool:
     """Let the device copy from this memory, which starts and ends on page boundaries, at full speed. False where the
     system refuses: copies from it are right as well, but slow."""
     if SIMULATED or not array.nbytes:
         return False
     try:
-        cupy.cuda.runtime.hostRegister(array.ctypes.data, array.nbytes, 1)  # for all devices
+        cupy.cuda.runtime.hostRegister(array.ctypes.data, array.nbytes, 1 | 2)  # for all devices, and their kernels
     except cupy.cuda.runtime.CUDARuntimeError:
         return False
     return True
+
+
+def pinned(nbytes: int) -> np.ndarray | None:
+    """Pinned bytes of any content, given back with the last view of them to a pool that keeps them for the next: to
+    have the driver pin memory takes milliseconds. None where the system refuses, or there is no driver."""
+    if SIMULATED:
+        return None
+    # The pool gives a block only to who asks for just its size.
+    size = 1 << max(12, (nbytes - 1).bit_length())
+    try:
+        memory = cupy.cuda.alloc_pinned_memory(size)
+    except cupy.cuda.runtime.CUDARuntimeError:
+        return None
+    return np.frombuffer(memory, np.uint8, nbytes)
 
 
 def unpin(array: np.ndarray) -> None:
@@ -228,6 +323,35 @@ def sort(array: Any) -> None:
     array.sort()
     if not SIMULATED:
         _return_scratch()
+
+
+def sort_scratch(count: int) -> int:
+    """Bytes of scratch that `sort_order` wants for so many keys: keys and positions once more, and some to count."""
+    return 0 if SIMULATED else 16 * count + count // 2 + (4 << 20)
+
+
+def sort_order(keys: Any, order: Any, scratch: Any, stream: Stream) -> None:
+    """Begin to sort uint64 numbers where they lie, stably, by radix; `order`, int64, is where each was before. All that
+    is needed besides is taken from `scratch`, bytes that are free again when the stream has come by."""
+    if not len(keys):
+        return
+    if stream.raw is None:
+        order[...] = np.argsort(keys, kind="stable")
+        keys[...] = keys[order]
+        return
+    used = 0
+
+    def allocate(nbytes: int) -> Any:
+        nonlocal used
+        begin, used = used, used + (nbytes + 511 & -512)
+        if used > scratch.nbytes:
+            # More than was known of: right, but late, as it is given back at once and all streams wait for that.
+            return cupy.cuda.MemoryPointer(cupy.cuda.Memory(nbytes), 0)
+        return scratch.data + begin
+
+    # CuPy's own `argsort` sorts a copy; what it calls sorts the keys themselves, and leaves them sorted.
+    with cupy.cuda.using_allocator(allocate), stream.raw:
+        cupy.cuda.thrust.argsort(keys.dtype, order.data.ptr, keys.data.ptr, 0, keys.shape)
 
 
 def _return_scratch() -> None:
@@ -257,6 +381,15 @@ class Stream:
         elif source.nbytes:
             cupy.cuda.runtime.memcpyAsync(
                 target.data.ptr, source.ctypes.data, source.nbytes, cupy.cuda.runtime.memcpyHostToDevice, self.raw.ptr
+            )
+
+    def fetch(self, target: np.ndarray, source: Any) -> None:
+        """Begin to copy an array on the device into pinned host memory."""
+        if self.raw is None:
+            target[...] = source
+        elif source.nbytes:
+            cupy.cuda.runtime.memcpyAsync(
+                target.ctypes.data, source.data.ptr, source.nbytes, cupy.cuda.runtime.memcpyDeviceToHost, self.raw.ptr
             )
 
     def move(self, target: Any, source: Any) -> None:
@@ -445,16 +578,19 @@ def errors() -> tuple[type[Exception], ...]:
 
 __all__ = [
     "SIMULATED",
+    "STAGED",
     "WARP",
     "Event",
     "Launcher",
     "Stream",
+    "address",
     "bus",
     "compiled_as",
     "count",
     "cuda",
     "cupy",
     "current",
+    "device_of",
     "download",
     "empty",
     "errors",
@@ -464,8 +600,13 @@ __all__ = [
     "multiprocessors",
     "name",
     "pin",
+    "pinned",
+    "reads_host",
     "running_sum",
     "sort",
+    "sort_order",
+    "sort_scratch",
+    "stretch",
     "synchronize",
     "template_kernel",
     "unpin",

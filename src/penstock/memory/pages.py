@@ -24,6 +24,27 @@ RawWork = Callable[[int, int, tuple[np.ndarray, ...]], None]
 """`work(worker, page, (page, column pages...))`: the bytes of each."""
 
 
+def extents_of(direction: Direction, columns: Sequence[str], settings: Settings, held: ExitStack) -> list[Extents]:
+    """Where pages and their columns' pages lie, in files that `held` closes."""
+    stripes = range(len(direction.store.roots))
+    paths = [[direction.path("pages", stripe) for stripe in stripes]]
+    paths += [[direction.column_path(column, stripe) for stripe in stripes] for column in columns]
+    files = [held.enter_context(StripedFile(each, direct=settings.direct_io)) for each in paths]
+    parts = [Extents.pages(files[0], len(direction), direction.store.page_size)]
+    for file, column in zip(files[1:], columns, strict=True):
+        records = direction.column_records[column]
+        sizes = -(-records["bytes"].astype(np.int64) // ALIGN) * ALIGN
+        parts.append(Extents(file, records["offset"].astype(np.int64), sizes))
+    return parts
+
+
+def verify_parts(direction: Direction, columns: Sequence[str], page: int, parts: Sequence[np.ndarray]) -> None:
+    """Whether a page and its columns' pages are what was written."""
+    direction.verify(page, parts[0])
+    for column, data in zip(columns, parts[1:], strict=True):
+        direction.verify_column(column, page, data)
+
+
 class PageFeed:
     """Streams pages of one direction, with the columns a run uses and no others."""
 
@@ -38,17 +59,9 @@ class PageFeed:
         cache: int | None = None,
     ) -> None:
         self.direction, self.columns = direction, tuple(columns)
-        stripes = range(len(direction.store.roots))
-        paths = [[direction.path("pages", stripe) for stripe in stripes]]
-        paths += [[direction.column_path(column, stripe) for stripe in stripes] for column in self.columns]
         # What is closed with the feed, the last first; and at once when the feed cannot be made.
         with ExitStack() as held:
-            files = [held.enter_context(StripedFile(each, direct=settings.direct_io)) for each in paths]
-            parts = [Extents.pages(files[0], len(direction), direction.store.page_size)]
-            for file, column in zip(files[1:], self.columns, strict=True):
-                records = direction.column_records[column]
-                sizes = -(-records["bytes"].astype(np.int64) // ALIGN) * ALIGN
-                parts.append(Extents(file, records["offset"].astype(np.int64), sizes))
+            parts = extents_of(direction, columns, settings, held)
             self._home = direction.home
             held.enter_context(ledger.reserve(settings.threads * direction.scratch_bytes, "decoded pages"))
             self._scratch = [direction.scratch() for _ in range(settings.threads)]
@@ -66,9 +79,7 @@ class PageFeed:
             self._held = held.pop_all()
 
     def _verify(self, page: int, parts: tuple[np.ndarray, ...]) -> None:
-        self.direction.verify(page, parts[0])
-        for column, data in zip(self.columns, parts[1:], strict=True):
-            self.direction.verify_column(column, page, data)
+        verify_parts(self.direction, self.columns, page, parts)
 
     def run(self, pages: Sequence[int] | np.ndarray, work: Work) -> None:
         """Hand each of these pages to a worker, in any order."""

@@ -12,16 +12,27 @@ from penstock.memory import gpu
 from penstock.memory.buffers import PAGE, align, allocate
 from penstock.memory.ledger import Ledger
 
+POOLED = 4 << 20
+"""Up to so many bytes come from a pool: to pin memory takes milliseconds, as long as a small run."""
+WORTH = 32 << 20
+"""Bytes to be copied that it is worth to pin their memory for."""
+
 
 class Pinned:
-    """Arrays in one pinned allocation. Copies from them must be over before `close`."""
+    """Arrays in one pinned allocation, of any content. Copies from them must be over before `close`."""
 
     def __init__(self, ledger: Ledger, shapes: Sequence[tuple[int, Any]], what: str) -> None:
         self.nbytes = self.needed(shapes)
         self._reservation = ledger.reserve(self.nbytes, what)
         try:
-            self._memory: np.ndarray | None = allocate(self.nbytes)
-            self._pinned = gpu.pin(self._memory)
+            self._memory: np.ndarray | None = gpu.pinned(self.nbytes) if self.nbytes <= POOLED else None
+            self._pinned = False
+            self.mapped = self._memory is not None
+            """Whether kernels may read it where it lies, on devices that can."""
+            if self._memory is None:
+                self._memory = allocate(self.nbytes)
+                self._pinned = gpu.pin(self._memory)
+                self.mapped = self._pinned or gpu.SIMULATED
         except BaseException:
             self._reservation.release()
             raise
@@ -46,9 +57,10 @@ class Pinned:
 
 
 @contextmanager
-def pinning(memory: np.ndarray) -> Iterator[None]:
-    """Memory of somebody else's, pinned while it is used here."""
-    pinned = gpu.pin(memory)
+def pinning(memory: np.ndarray, copied: int | None = None) -> Iterator[None]:
+    """Memory of somebody else's, pinned while it is used here; if it is known that little will be `copied` from it, it
+    stays as it is."""
+    pinned = (copied is None or copied >= WORTH) and gpu.pin(memory)
     try:
         yield
     finally:
@@ -56,4 +68,4 @@ def pinning(memory: np.ndarray) -> Iterator[None]:
             gpu.unpin(memory)
 
 
-__all__ = ["Pinned", "pinning"]
+__all__ = ["POOLED", "WORTH", "Pinned", "pinning"]

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from penstock.memory import gpu
+from penstock.memory.extents import Batch
 from penstock.memory.ledger import Ledger
 from penstock.memory.pinned import Pinned
 from penstock.store.columns import padded
@@ -98,6 +99,31 @@ class Pool:
             part = values[place * size : (place + count) * size]
             stream.copy(target[frame * size : (frame + count) * size], part)
             copied += part.nbytes
+        return copied
+
+    def copy_read(
+        self, stream: gpu.Stream, pages: np.ndarray, frames: np.ndarray, batch: Batch, memory: np.ndarray,
+        buffer: np.ndarray,
+    ) -> int:  # fmt: skip
+        """Begin to copy a batch that was read, with one copy for pages that lie together in memory and in frames."""
+        size, copied = 4 * self.layout.page_words, 0
+        if self._plain:
+            begins = np.array([spans[0][0] for spans in batch.spans])
+            for i, j in runs(frames, begins // size):
+                words = memory[begins[i] : begins[i] + (j - i) * size].view(np.uint32)
+                frame = int(frames[i]) * self.layout.page_words
+                stream.copy(self.arrays[0][frame : frame + len(words)], words)
+                copied += words.nbytes
+        for page, frame, spans in zip(pages.tolist(), frames.tolist(), batch.spans, strict=True):
+            if self._plain and not self.names:
+                break
+            values = self.values(page, tuple(memory[a:b] for a, b in spans), buffer)
+            mine = list(zip(self.arrays, values, self.layout.sizes, strict=True))[1 if self._plain else 0 :]
+            for target, each, size in mine:
+                stream.copy(target[frame * size : frame * size + len(each)], each)
+                copied += each.nbytes
+            if not self._plain:
+                stream.record().synchronize()  # the buffer is that of the next page
         return copied
 
     def keep(self, target: Sequence[np.ndarray], place: int, page: int, parts: Parts) -> None:

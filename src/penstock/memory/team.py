@@ -42,7 +42,8 @@ def _dismiss(inboxes: list[queue.SimpleQueue[Any]]) -> None:
 
 
 class Team:
-    """The calling thread and `threads - 1` others. Kernels hold no GIL, so they run side by side."""
+    """The calling thread and `threads - 1` others, which are started when first needed: a small run needs none of them.
+    Kernels hold no GIL, so they run side by side."""
 
     def __init__(self, threads: int) -> None:
         self.threads = threads
@@ -51,15 +52,22 @@ class Team:
             threading.Thread(target=_serve, args=(k, inbox), name=f"penstock-team-{k}", daemon=True)
             for k, inbox in enumerate(self._inboxes, 1)
         ]
-        for thread in self._threads:
-            thread.start()
+        self._started = False
         self._finalizer = weakref.finalize(self, _dismiss, self._inboxes)
+
+    def _start(self) -> None:
+        """Those that were not started yet; an interrupt may have come between."""
+        for thread in self._threads:
+            if thread.ident is None:
+                thread.start()
+        self._started = True
 
     def close(self) -> None:
         """End the threads. The team may be used no more."""
         self._finalizer()
         for thread in self._threads:
-            thread.join()
+            if thread.ident is not None:
+                thread.join()
 
     def run(self, task: Task, *, alone: bool = False) -> list[Any]:
         """`task(worker)` on every thread, or on this one only; what they returned. The first error is raised here."""
@@ -68,6 +76,8 @@ class Team:
             task = _timed(task, events)
         if alone or not self._inboxes:
             return [task(0)]
+        if not self._started:
+            self._start()
         # One for each run: what an interrupted run left behind must not answer for the next.
         outbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
         for inbox in self._inboxes:

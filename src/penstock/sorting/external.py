@@ -16,7 +16,7 @@ from typing import Self
 
 import numpy as np
 
-from penstock.memory.buffers import allocate
+from penstock.memory.buffers import PAGE, allocate
 from penstock.memory.spill import Spill, SpillFile
 from penstock.sorting.partition import choose_splitters, gather, partition
 from penstock.sorting.radix import sort_keys, sort_pairs
@@ -44,11 +44,23 @@ class _Bucket:
         return self.low == self.high
 
 
+@dataclass(frozen=True)
+class _Half:
+    """One of the two buffers: `parts` are the contiguous arrays behind keys and payload, what a segment is made of."""
+
+    keys: np.ndarray
+    ranks: np.ndarray
+    columns: list[np.ndarray]
+    parts: list[np.ndarray]
+
+
 class ExternalSorter:
     """Add records in any order, then read them sorted, inside `memory` bytes.
 
     With `grouping` the buckets are cut by a hash: equal keys still come together, each run is sorted, but runs are
     not in order. That is enough to merge or to group, and no input can make the buckets uneven but by repeating keys.
+    `interleaved` keeps each key next to its payload, a single column of 8 bytes, as files of records do: `block` is
+    then where to read records into, and the columns of runs are views with gaps.
     """
 
     def __init__(
@@ -61,17 +73,23 @@ class ExternalSorter:
         expected: int | None = None,
         splitters: np.ndarray | None = None,
         grouping: bool = False,
+        interleaved: bool = False,
         name: str = "sort",
     ) -> None:
         self._spill, self._threads, self._name = spill, threads, name
         self._types = {key: np.dtype(kind) for key, kind in (payload or {}).items()}
+        self._carried = self._is_carried(self._types)
+        if interleaved and not self._carried:
+            raise ValueError("only a single column of 8 bytes can be interleaved with the keys")
+        self._interleaved = interleaved
         self.capacity = self.capacity_for(memory, self._types)
         if expected is not None and splitters is None:
             # Twice and more: `expected` may be an estimate, and a sorter too small for its input is a slow one.
             self.capacity = min(self.capacity, max(1 << 16, 2 * expected))
         record = self.record_bytes(self._types)
         self._buffers = allocate(2 * self.capacity * record)
-        self._a, self._b = self._views(0), self._views(self.capacity * record)
+        self._a = self._views(0)
+        self._b = self._views(self.capacity * record)
         self._filled = 0
         self._expected, self._splitters, self._grouping = expected, splitters, grouping
         self._buckets: list[_Bucket] = []
@@ -83,30 +101,44 @@ class ExternalSorter:
         self._moving: Future[None] | None = None
 
     @staticmethod
-    def record_bytes(payload: Mapping[str, np.dtype]) -> int:
+    def _is_carried(payload: Mapping[str, np.dtype]) -> bool:
+        """Whether the payload moves with its keys while they are sorted, instead of a rank by which it is fetched."""
+        return len(payload) == 1 and all(np.dtype(kind).itemsize == 8 for kind in payload.values())
+
+    @classmethod
+    def record_bytes(cls, payload: Mapping[str, np.dtype]) -> int:
         """Memory for one record in one of the two buffers: the key, its rank while sorting, the payload."""
-        return 8 + (4 if payload else 0) + sum(np.dtype(kind).itemsize for kind in payload.values())
+        ranked = bool(payload) and not cls._is_carried(payload)
+        return 8 + (4 if ranked else 0) + sum(np.dtype(kind).itemsize for kind in payload.values())
 
     @classmethod
     def capacity_for(cls, memory: int, payload: Mapping[str, np.dtype]) -> int:
         """Records that can be sorted at once. Two bytes each hold bucket numbers while they are partitioned."""
         return max(1024, min(memory // (2 * cls.record_bytes(payload) + 2), (1 << 32) - 1))
 
-    def _views(self, at: int) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
-        """(keys, ranks, payload columns) of one buffer, widest first so that each is aligned."""
-        capacity = self.capacity // 8 * 8
-        self.capacity = capacity
+    def _views(self, at: int) -> _Half:
+        """One buffer cut into its arrays, widest first so that each is aligned."""
+        # Records are read from files and written to them by whole blocks, where memory is cut into blocks, too.
+        step = PAGE // 16 if self._interleaved else 8
+        self.capacity = capacity = self.capacity // step * step
 
-        def take(dtype: np.dtype) -> np.ndarray:
+        def take(dtype: np.dtype, columns: int = 1) -> np.ndarray:
             nonlocal at
-            view = self._buffers[at : at + capacity * dtype.itemsize].view(dtype)
-            at += capacity * dtype.itemsize
+            size = capacity * columns * dtype.itemsize
+            view = self._buffers[at : at + size].view(dtype)
+            at += size
             return view
 
+        nothing = np.empty(0, np.uint32)
+        if self._interleaved:
+            block = take(np.dtype(np.uint64), 2).reshape(capacity, 2)
+            (kind,) = self._types.values()
+            return _Half(block[:, 0], nothing, [block[:, 1].view(kind)], [block])
         keys = take(np.dtype(np.uint64))
-        ranks = take(np.dtype(np.uint32)) if self._types else np.empty(0, np.uint32)
-        columns = {name: take(kind) for name, kind in sorted(self._types.items(), key=lambda item: -item[1].itemsize)}
-        return keys, ranks, [columns[name] for name in self._types]
+        ranks = take(np.dtype(np.uint32)) if self._types and not self._carried else nothing
+        found = {name: take(kind) for name, kind in sorted(self._types.items(), key=lambda item: -item[1].itemsize)}
+        columns = [found[name] for name in self._types]
+        return _Half(keys, ranks, columns, [keys, *columns])
 
     # ---- in
 
@@ -114,8 +146,17 @@ class ExternalSorter:
         """Free space to write records into directly; call `advance` after. Never empty."""
         if self._filled == self.capacity:
             self._flush()
-        keys, _, columns = self._a
-        return keys[self._filled :], [column[self._filled :] for column in columns]
+        return self._a.keys[self._filled :], [column[self._filled :] for column in self._a.columns]
+
+    def block(self) -> np.ndarray:
+        """Like `room`, as an array of (key, payload) rows; only where they are interleaved."""
+        self.room()
+        return self._a.parts[0][self._filled :]
+
+    def rows(self, keys: np.ndarray) -> np.ndarray:
+        """The (key, payload) rows of a run, from its keys; only where they are interleaved."""
+        half = self._a if keys.ctypes.data == self._a.keys.ctypes.data else self._b
+        return half.parts[0][: len(keys)]
 
     def advance(self, count: int) -> None:
         """`count` records were written into `room`."""
@@ -145,7 +186,7 @@ class ExternalSorter:
             self._distribute(self._filled, bits, self._buckets)
         else:
             if self._splitters is None:
-                keys = self._a[0][: self._filled]
+                keys = self._a.keys[: self._filled]
                 sample = keys[:: max(1, len(keys) // SAMPLE)]
                 self._splitters = choose_splitters(sample, self._bucket_count(self._expected))
             if not self._buckets:
@@ -170,16 +211,15 @@ class ExternalSorter:
         return buckets
 
     def _distribute(self, count: int, splitters: np.ndarray | int, buckets: list[_Bucket]) -> None:
-        keys, ranks, columns = self._a
-        out, _, out_columns = self._b
-        payload = [column[:count] for column in columns]
+        full, out = self._a, self._b
+        payload = [column[:count] for column in full.columns]
         self._wait()
-        bounds = partition(keys[:count], payload, splitters, out, out_columns, ranks, self._threads)
+        bounds = partition(full.keys[:count], payload, splitters, out.keys, out.columns, full.ranks, self._threads)
 
         def write() -> None:
             for bucket, (begin, end) in zip(buckets, pairwise(bounds.tolist()), strict=True):
                 if begin < end:
-                    offset = bucket.file.append(out[begin:end], *(column[begin:end] for column in out_columns))
+                    offset = bucket.file.append(*(part[begin:end] for part in out.parts))
                     bucket.segments.append((offset, end - begin))
                     bucket.count += end - begin
 
@@ -238,7 +278,7 @@ class ExternalSorter:
             self._files.pop().delete()
         empty = np.empty(0, np.uint8)
         self._buffers = empty
-        self._a = self._b = (empty, empty, [])
+        self._a = self._b = _Half(empty, empty, [], [])
 
     def __enter__(self) -> Self:
         return self
@@ -248,7 +288,7 @@ class ExternalSorter:
 
     def _load(self, bucket: _Bucket) -> Iterator[int]:
         """Read a bucket into buffer A, all of it or as much as fits; yields how many records are there."""
-        keys, _, columns = self._a
+        parts = self._a.parts
         filled = 0
         for offset, count in bucket.segments:
             at = 0
@@ -258,9 +298,9 @@ class ExternalSorter:
                     filled = 0
                 take = min(count - at, self.capacity - filled)
                 where = offset
-                for column in (keys, *columns):
-                    width = column.itemsize
-                    bucket.file.read_into(where + at * width, column[filled : filled + take])
+                for part in parts:
+                    width = part.strides[0]
+                    bucket.file.read_into(where + at * width, part[filled : filled + take])
                     where += count * width
                 filled += take
                 at += take
@@ -286,30 +326,35 @@ class ExternalSorter:
         found = []
         for offset, count in bucket.segments[:: max(1, len(bucket.segments) * 64 // SAMPLE)]:
             for k in range(8):
-                piece = np.empty(max(1, min(count, stretch) // 8), np.uint64)
-                bucket.file.read_into(offset + 8 * ((count - len(piece)) * k // 7), piece)
-                found.append(piece)
+                piece = np.empty((max(1, min(count, stretch) // 8), 2 if self._interleaved else 1), np.uint64)
+                bucket.file.read_into(offset + piece.strides[0] * ((count - len(piece)) * k // 7), piece)
+                found.append(piece[:, 0])
         return np.concatenate(found)
 
     def _run(self, count: int) -> Run:
-        keys, _, columns = self._a
-        return keys[:count], {name: column[:count] for name, column in zip(self._types, columns, strict=True)}
+        half = self._a
+        return half.keys[:count], {name: c[:count] for name, c in zip(self._types, half.columns, strict=True)}
 
     def _sort(self, count: int) -> Run:
         """Sort what is in buffer A; the result is in buffer B."""
-        keys, ranks, columns = (self._a[0][:count], self._a[1][:count], self._a[2])
-        scratch, scratch_ranks, out = (self._b[0][:count], self._b[1][:count], self._b[2])
-        if not self._types:
-            found, _ = sort_keys(keys, scratch, self._threads)
+        full, out = self._a, self._b
+        keys, scratch = full.keys[:count], out.keys[:count]
+        if not self._types or self._carried:
+            if self._carried:
+                found, *_ = sort_pairs(keys, full.columns[0][:count], scratch, out.columns[0][:count], self._threads)
+            else:
+                found, _ = sort_keys(keys, scratch, self._threads)
             if found is keys:
-                self._a, self._b = self._b, self._a
-            return found, {}
-        ranks.fill(1)
-        ranks[:1] = 0
-        np.cumsum(ranks, out=ranks)
-        found, ranks, *_ = sort_pairs(keys, ranks, scratch, scratch_ranks, self._threads)
-        for column, target in zip(columns, out, strict=True):
-            gather(column[:count], ranks, target[:count])
-        if found is keys:
-            scratch[:] = keys
-        return scratch, {name: target[:count] for name, target in zip(self._types, out, strict=True)}
+                self._a, self._b = out, full
+        else:
+            ranks = full.ranks[:count]
+            ranks.fill(1)
+            ranks[:1] = 0
+            np.cumsum(ranks, out=ranks)
+            found, ranks, *_ = sort_pairs(keys, ranks, scratch, out.ranks[:count], self._threads)
+            for column, target in zip(full.columns, out.columns, strict=True):
+                gather(column[:count], ranks, target[:count])
+            if found is keys:
+                scratch[:] = keys
+        half = self._b
+        return half.keys[:count], {name: c[:count] for name, c in zip(self._types, half.columns, strict=True)}

@@ -43,7 +43,7 @@ def _route_hashed(keys, shift, bucket, counts, threads):
 
 
 @parallel_kernel()
-def _place(keys, bucket, starts, out, threads):
+def _place(keys, values, bucket, starts, out, out_values, threads):
     n = np.uint64(keys.size)
     t_count = np.uint64(threads)
     for t in prange(threads):
@@ -53,6 +53,8 @@ def _place(keys, bucket, starts, out, threads):
             at = mine[b]
             mine[b] = at + np.uint64(1)
             out[at] = keys[i]
+            if values is not None:
+                out_values[at] = values[i]
 
 
 @parallel_kernel()
@@ -105,13 +107,15 @@ def partition(
     starts = np.zeros_like(counts)
     starts[:, :buckets] = (ends - flat).reshape(buckets, threads).T
     bounds = np.append(starts[0, :buckets], np.uint64(len(keys))).astype(np.int64)
-    if payload:
+    if len(payload) == 1 and payload[0].itemsize == 8:
+        _place(keys, payload[0], bucket, starts, out, out_payload[0], threads)
+    elif payload:
         _positions(bucket, starts, position, threads)
         _scatter(keys, position[: len(keys)], out)
         for values, target in zip(payload, out_payload, strict=True):
             _scatter(values, position[: len(keys)], target)
     else:
-        _place(keys, bucket, starts, out, threads)
+        _place(keys, None, bucket, starts, out, None, threads)
     return bounds
 
 

@@ -1,13 +1,25 @@
-"""Radix sort in core: least significant digit first, stable, all threads, only the digits in which keys differ."""
+"""Radix sort in core, stable, by all threads: the top bits cut keys into buckets that fit in a core's cache.
+
+Memory is crossed twice, once to cut and once to sort the buckets, however wide the keys are. Inside a bucket, digits
+go least significant first, and only as many of the upper bits as tell most keys apart: what is left out of order is
+put right by insertion.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
-from penstock.memory.device import parallel_kernel, prange
+from penstock.memory.device import atomic_add, kernel, parallel_kernel, prange
 
-DIGIT = 10
-"""Most bits a pass. 16 M keys, 2 threads: 8 bits 760, 10 bits 690, 11 bits 350 million keys/s a pass."""
+CUT = 11
+"""Most bits that cut; more would leave the caches that hold where each bucket is written."""
+FITS = 1 << 15
+"""Pairs that a core's cache holds twice."""
+DIGIT = 11
+"""Most bits of a digit inside a bucket."""
+_FEW = 24
+_SPARE = 6
+"""Bits beyond log2(keys) that are sorted by digits: of random keys one in 2**6 is left to insertion."""
 
 
 @parallel_kernel()
@@ -36,7 +48,7 @@ def _survey(keys, threads):
 
 @parallel_kernel()
 def _starts(keys, shift, mask, threads):
-    """Where each thread's first key of each digit goes: digits in order, and inside a digit threads in order."""
+    """Where each thread's first key of each bucket goes: buckets in order, and inside a bucket threads in order."""
     n, t_count = np.uint64(keys.size), np.uint64(threads)
     buckets = mask + np.uint64(1)
     starts = np.zeros((threads, np.int64(buckets) + 16), np.uint64)
@@ -54,7 +66,7 @@ def _starts(keys, shift, mask, threads):
 
 
 @parallel_kernel()
-def _place(keys, out, shift, mask, starts):
+def _cut(keys, values, out, out_values, shift, mask, starts):
     n, t_count = np.uint64(keys.size), np.uint64(starts.shape[0])
     for t in prange(starts.shape[0]):
         mine = starts[t]
@@ -64,61 +76,178 @@ def _place(keys, out, shift, mask, starts):
             at = mine[b]
             mine[b] = at + np.uint64(1)
             out[at] = key
+            if values is not None:
+                out_values[at] = values[i]
+
+
+@kernel()
+def _pass(keys, values, out, out_values, begin, end, shift, mask, starts):
+    """One digit of one bucket; False if it is the same in all keys, and then nothing was done."""
+    for b in range(mask + np.uint64(1)):
+        starts[b] = np.uint64(0)
+    for i in range(begin, end):
+        starts[(keys[i] >> shift) & mask] += np.uint64(1)
+    if starts[(keys[begin] >> shift) & mask] == end - begin:
+        return False
+    total = begin
+    for b in range(mask + np.uint64(1)):
+        count = starts[b]
+        starts[b] = total
+        total += count
+    for i in range(begin, end):
+        key = keys[i]
+        b = (key >> shift) & mask
+        at = starts[b]
+        starts[b] = at + np.uint64(1)
+        out[at] = key
+        if values is not None:
+            out_values[at] = values[i]
+    return True
+
+
+@kernel()
+def _insert(keys, values, begin, end, most):
+    """Insertion sort of what is nearly sorted; False after `most` steps, with the order of equal keys unharmed."""
+    one = np.uint64(1)
+    for i in range(begin + one, end):
+        key = keys[i]
+        if keys[i - one] <= key:
+            continue
+        at = np.uint64(i)
+        if values is not None:
+            value = values[i]
+        while at > begin and keys[at - one] > key:
+            keys[at] = keys[at - one]
+            if values is not None:
+                values[at] = values[at - one]
+            at -= one
+        keys[at] = key
+        if values is not None:
+            values[at] = value
+        steps = i - at
+        if steps > most:
+            return False
+        most -= steps
+    return True
+
+
+@kernel()
+def _digits(keys, values, other, other_values, begin, end, low, width, starts):
+    """Sort a bucket by `width` bits from `low`; the result is where it was."""
+    passes = (width + np.uint64(DIGIT - 1)) // np.uint64(DIGIT)
+    there = False
+    for k in range(passes):
+        first = width * np.uint64(k) // passes
+        last = width * np.uint64(k + 1) // passes
+        mask = (np.uint64(1) << (last - first)) - np.uint64(1)
+        if there:
+            moved = _pass(other, other_values, keys, values, begin, end, low + first, mask, starts)
+        else:
+            moved = _pass(keys, values, other, other_values, begin, end, low + first, mask, starts)
+        there = there != moved
+    if there:
+        for i in range(begin, end):
+            keys[i] = other[i]
+            if values is not None:
+                values[i] = other_values[i]
+
+
+@kernel()
+def _bucket(keys, values, other, other_values, begin, end, starts):
+    """Sort keys[begin:end] in the cache, with the same stretch of `other` as scratch."""
+    if end - begin < np.uint64(2):
+        return
+    first = previous = keys[begin]
+    varying, falls = np.uint64(0), np.uint64(0)
+    for i in range(begin, end):
+        key = keys[i]
+        varying |= key ^ first
+        falls += np.uint64(previous > key)
+        previous = key
+    if falls == np.uint64(0):
+        return
+    if end - begin <= np.uint64(_FEW):
+        _insert(keys, values, begin, end, np.uint64(1) << np.uint64(62))
+        return
+    top, low = np.uint64(64), np.uint64(0)
+    while not (varying >> (top - np.uint64(1))) & np.uint64(1):
+        top -= np.uint64(1)
+    while not (varying >> low) & np.uint64(1):
+        low += np.uint64(1)
+    enough = np.uint64(_SPARE)
+    while (end - begin) >> (enough - np.uint64(_SPARE)):
+        enough += np.uint64(1)
+    if top - low > enough:
+        _digits(keys, values, other, other_values, begin, end, top - enough, enough, starts)
+        if _insert(keys, values, begin, end, end - begin):
+            return
+    _digits(keys, values, other, other_values, begin, end, low, top - low, starts)
+
+
+@kernel()
+def _take(keys, values, other, other_values, bounds, most, next_bucket):
+    starts = np.empty(1 << DIGIT, np.uint64)
+    while True:
+        b = atomic_add(next_bucket, 0, 1)
+        if b + 1 >= bounds.size:
+            return
+        begin, end = bounds[b], bounds[b + 1]
+        if end - begin <= most:
+            _bucket(keys, values, other, other_values, begin, end, starts)
 
 
 @parallel_kernel()
-def _place_pairs(keys, values, out, out_values, shift, mask, starts):
-    n, t_count = np.uint64(keys.size), np.uint64(starts.shape[0])
-    for t in prange(starts.shape[0]):
-        mine = starts[t]
-        for i in range(n * np.uint64(t) // t_count, n * np.uint64(t + 1) // t_count):
-            key = keys[i]
-            b = (key >> shift) & mask
-            at = mine[b]
-            mine[b] = at + np.uint64(1)
-            out[at] = key
-            out_values[at] = values[i]
+def _sort_buckets(keys, values, other, other_values, bounds, most, threads):
+    """Threads take bucket after bucket; those that hold more than `most` keys are left as they are."""
+    next_bucket = np.zeros(1, np.int64)
+    for _ in prange(threads):
+        _take(keys, values, other, other_values, bounds, most, next_bucket)
 
 
-def _digits(varying: int) -> list[tuple[int, int]]:
-    """(shift, bits) of the passes that cover every varying bit, lowest first, of about equal width."""
-    digits: list[tuple[int, int]] = []
-    while varying:
-        low = (varying & -varying).bit_length() - 1
-        # A stretch ends where a gap wider than a digit begins.
-        width, rest = 0, varying >> low
-        while rest >> width and (rest >> width) & ((1 << DIGIT) - 1):
-            width += 1
-        passes = -(-width // DIGIT)
-        for k in range(passes):
-            begin, end = width * k // passes, width * (k + 1) // passes
-            digits.append((low + begin, end - begin))
-        varying = rest >> width << (width + low)
-    return digits
+Columns = tuple[np.ndarray, np.ndarray | None]
+
+
+def _sort(data: Columns, scratch: Columns, threads: int) -> bool:
+    """Sort; True if the result is in `scratch`."""
+    keys, values = data
+    n = len(keys)
+    if n < 2:
+        return False
+    whole = np.array([0, n], np.uint64)
+    if n <= FITS:
+        _sort_buckets(*data, *scratch, whole, np.uint64(n), 1)
+        return False
+    varying, falls = _survey(keys, threads)
+    if not falls:
+        return False
+    width = int(varying).bit_length()
+    bits = min(CUT, width, max(1, (n // (FITS // 2)).bit_length()))
+    shift, mask = np.uint64(width - bits), np.uint64((1 << bits) - 1)
+    starts = _starts(keys, shift, mask, threads)
+    bounds = np.append(starts[0, : 1 << bits], np.uint64(n))
+    _cut(*data, *scratch, shift, mask, starts)
+    most = 4 * FITS
+    _sort_buckets(*scratch, *data, bounds, np.uint64(most), threads)
+    for b in np.flatnonzero(np.diff(bounds) > np.uint64(most)).tolist():
+        part = slice(int(bounds[b]), int(bounds[b + 1]))
+        here = scratch[0][part], None if scratch[1] is None else scratch[1][part]
+        there = keys[part], None if values is None else values[part]
+        if _sort(here, there, threads):
+            here[0][:] = there[0]
+            if here[1] is not None:
+                here[1][:] = there[1]
+    return True
 
 
 def sort_keys(keys: np.ndarray, scratch: np.ndarray, threads: int) -> tuple[np.ndarray, np.ndarray]:
     """Sort uint64 keys; returns (sorted, the other buffer). Both buffers are overwritten."""
-    if len(keys) < 2:
-        return keys, scratch
-    varying, falls = _survey(keys, threads)
-    if falls:
-        for shift, bits in _digits(int(varying)):
-            digit = np.uint64(shift), np.uint64((1 << bits) - 1)
-            _place(keys, scratch, *digit, _starts(keys, *digit, threads))
-            keys, scratch = scratch, keys
-    return keys, scratch
+    return (scratch, keys) if _sort((keys, None), (scratch, None), threads) else (keys, scratch)
 
 
 def sort_pairs(
     keys: np.ndarray, values: np.ndarray, scratch: np.ndarray, scratch_values: np.ndarray, threads: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Sort uint64 keys, stably, and carry a value with each; returns (keys, values, the other two buffers)."""
-    if len(keys) >= 2:
-        varying, falls = _survey(keys, threads)
-        if falls:
-            for shift, bits in _digits(int(varying)):
-                digit = np.uint64(shift), np.uint64((1 << bits) - 1)
-                _place_pairs(keys, values, scratch, scratch_values, *digit, _starts(keys, *digit, threads))
-                keys, scratch, values, scratch_values = scratch, keys, scratch_values, values
+    if _sort((keys, values), (scratch, scratch_values), threads):
+        return scratch, scratch_values, keys, values
     return keys, values, scratch, scratch_values

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -31,8 +32,21 @@ ALL = (0, 1 << 32)
 
 FEW = 8
 """A frontier with arcs for fewer than one of so many vertices is pushed."""
+MOST = 1 << 26
+"""The most that a page's cost is counted to, by each of a few threads: the sum fits 32 bits."""
 WIDER = 8
 """How much wider a bucket is than for a few threads: there is more to do at once, for more who do it."""
+
+
+class Wanted(NamedTuple):
+    """Pages of a side to visit; all: None."""
+
+    pages: np.ndarray | None
+    cost: np.ndarray | None = None
+    """What reading them in place would cost, in bytes of a copy, where that can be told."""
+
+
+EVERY = Wanted(None)
 
 
 class CombineRun(Held):
@@ -41,24 +55,26 @@ class CombineRun(Held):
     pulling, before = False, 0
     unseen: int | None = None
 
+    def resident(self) -> bool:
+        """Whether all arcs are on the device."""
+        return all(side.resident for side in self.arcs.values())
+
     # ---- which way
 
-    def choose(self) -> tuple[bool, dict[str, np.ndarray | None]]:
-        """Whether to pull, and which pages of which side to visit; None: all."""
+    def choose(self) -> tuple[bool, dict[str, Wanted]]:
+        """Whether to pull, and which pages of which side to visit."""
         program, sides = self.program, self.sides
         if not program.frontier:
-            return bool(sides.pull), dict.fromkeys(sides.pull or sides.push)
-        if not sides.pull or not sides.push:
-            pull = bool(sides.pull)
-        elif all(side.resident for side in self.arcs.values()):
-            pull = self._turn()
-        else:
-            pull = self._fewer_pages()
-        names = sides.pull if pull else sides.push
-        if all(self.arcs[name].resident for name in names):
-            return pull, dict.fromkeys(names)
-        wanted = self._wanting() if pull else self.front
-        return pull, {name: self._pages(self.arcs[name], wanted) for name in names}
+            return bool(sides.pull), dict.fromkeys(sides.pull or sides.push, EVERY)
+        either = bool(sides.pull) and bool(sides.push)
+        if either and not self.resident():
+            pulled, pushed = self.wanted_pages(True), self.wanted_pages(False)
+            pull = self.cost_of(pulled) < 2 * self.cost_of(pushed)
+            return pull, pulled if pull else pushed
+        pull = self._turn() if either else bool(sides.pull)
+        if self.resident():
+            return pull, dict.fromkeys(sides.pull if pull else sides.push, EVERY)
+        return pull, self.wanted_pages(pull)
 
     def _turn(self) -> bool:
         """Beamer's rule: see `penstock.engine.cpu.direction`."""
@@ -76,11 +92,29 @@ class CombineRun(Held):
         self.before = self.active
         return self.pulling
 
-    def _fewer_pages(self) -> bool:
-        wanted = self._wanting()
-        pulled = sum(len(self._pages(self.arcs[name], wanted)) for name in self.sides.pull)
-        pushed = sum(len(self._pages(self.arcs[name], self.front)) for name in self.sides.push)
-        return pulled < 2 * pushed
+    def wanted_pages(self, pull: bool) -> dict[str, Wanted]:
+        """Of each side, the pages that have something to do."""
+        chosen, tells = self._wanting() if pull else self.front, self._tells(pull)
+        found = {}
+        for name in self.sides.pull if pull else self.sides.push:
+            side = self.arcs[name]
+            found[name] = self._every_page(side) if chosen is None else self._pages(side, chosen, tells)
+        return found
+
+    def cost_of(self, wanted: Mapping[str, Wanted]) -> int:
+        """Bytes of pages that would be copied, and of what would be read in place."""
+        found = 0
+        for name, (pages, cost) in wanted.items():
+            assert pages is not None
+            side = self.arcs[name]
+            size = 4 * side.page_words
+            found += len(pages) * size if cost is None or not side.reaches else int(np.minimum(cost, size).sum())
+        return found
+
+    def _tells(self, pull: bool) -> bool:
+        """Whether the degrees at hand are those of the arcs that are gone over, or include them."""
+        pulled, pushed = set(self.sides.pull), set(self.sides.push)
+        return pulled == pushed if pull else bool(pushed)
 
     def _wanting(self) -> Array | None:
         """The bits of the vertices that still take contributions."""
@@ -95,17 +129,26 @@ class CombineRun(Held):
             )  # fmt: skip
         return self.wanted
 
-    def _pages(self, side: DevicePages, chosen: Array | None) -> np.ndarray:
+    def _every_page(self, side: DevicePages) -> Wanted:
+        """All pages, of a side that is not."""
+        return Wanted(np.arange(len(side.direction)))
+
+    def _pages(self, side: DevicePages, chosen: Array, tells: bool) -> Wanted:
         """The pages that hold a chosen vertex, found out on the device."""
         count = len(side.direction)
-        if chosen is None or not count:
-            return np.arange(count)
-        marks = self.marks.array[:count]
-        plain_kernel(each.page_marks, BLOCK)(
-            self.stream, blocks(count), BLOCK, chosen.arg, side.first_of, side.vertices_of, gpu.view(marks)
-        )
+        if not count:
+            return self._every_page(side)
+        costs = self.page_costs.array[:count]
+        costs.fill(0)
+        most = np.uint32(min(4 * side.page_words, MOST))
+        plain_kernel(each.page_costs, BLOCK)(
+            self.stream, blocks(count * each.TOGETHER), BLOCK, chosen.arg, side.first_of, side.vertices_of,
+            self.degrees.arg, most, gpu.view(costs),
+        )  # fmt: skip
         self.stream.synchronize()
-        return np.flatnonzero(gpu.download(marks))
+        found = gpu.download(costs)
+        pages = np.flatnonzero(found)
+        return Wanted(pages, found[pages] if tells else None)
 
     # ---- a superstep
 
@@ -115,7 +158,7 @@ class CombineRun(Held):
         program, began = self.program, time.perf_counter()
         tell = tell and program.change is not None
         self.kernels = self.telling if tell else self.quiet
-        copied, read, hits = self.device.read_counts()
+        before = self.device.read_counts()
         figures: dict[str, Any] = {"frontier": self.active} if program.frontier else {}
         pull, pages = self.choose()
         if tell or program.tally:
@@ -136,10 +179,9 @@ class CombineRun(Held):
             self.change = self.read_change()
         if wait:
             self.stream.synchronize()
-        again, more, found = self.device.read_counts()
         figures |= {"direction": "pull" if pull else "push", "seconds": time.perf_counter() - began}
-        if not all(side.resident for side in self.arcs.values()):
-            figures |= {"bytes_copied": again - copied, "bytes_read": more - read, "hits": found - hits}
+        if not self.resident():
+            figures |= self.device.read_counts().since(before)
         if tell and wait:
             figures["change"] = self.change
         return figures
@@ -174,7 +216,7 @@ class CombineRun(Held):
             self.stream.synchronize()
             gpu.fill(self.message.array[: hi - lo], self.host_message[lo:hi])
 
-    def _pull(self, name: str, pages: Any, near: Window, far: tuple[int, int], *, fused: bool) -> None:
+    def _pull(self, name: str, pages: Mapping[str, Wanted], near: Window, far: tuple[int, int], *, fused: bool) -> None:
         side, filters = self.arcs[name], {"ranged": self.ranged, "windowed": self.windowed}
         words, limit = np.uint64(side.page_words), np.uint32(side.limit)
         parts, arrived = self.parts(side.direction)
@@ -196,13 +238,13 @@ class CombineRun(Held):
                 side.first_of, side.vertices_of, side.frame_of, *sent, *here, self.after.arg, totals, self.touched.arg,
             )  # fmt: skip
 
-        side.visit(pages[name], launch)
+        side.visit(pages[name].pages, launch, in_place=pages[name].cost)
         make("finish", **filters, fused=fused)(
             self.stream, blocks(len(side.work.vertex)), BLOCK, side.heavy, side.part_start, parts.arg, arrived.arg,
             *here, self.after.arg, totals, self.touched.arg,
         )  # fmt: skip
 
-    def _push(self, name: str, pages: Any, near: Window, far: tuple[int, int]) -> None:
+    def _push(self, name: str, pages: Mapping[str, Wanted], near: Window, far: tuple[int, int]) -> None:
         side, ranged = self.arcs[name], self.windowed
         words, limit = np.uint64(side.page_words), np.uint32(side.limit)
         carry = self.kernels.make("push", ranged=ranged)
@@ -223,9 +265,9 @@ class CombineRun(Held):
                 side.first_of, side.vertices_of, side.frame_of, *here,
             )  # fmt: skip
 
-        side.visit(pages[name], launch)
+        side.visit(pages[name].pages, launch, in_place=pages[name].cost)
 
-    def _carry(self, pull: bool, pages: dict[str, np.ndarray | None]) -> None:
+    def _carry(self, pull: bool, pages: Mapping[str, Wanted]) -> None:
         """Gather into totals, window by window and range by range, then update."""
         slots = self.slots
         if not self.ranged:
@@ -316,14 +358,16 @@ class BucketRun(CombineRun):
         return found.view(self.field) if self.field.kind == "f" else found
 
 
-AT_ONCE = 8
-"""Supersteps that the GPU is given before anybody waits for it."""
+AT_ONCE = {"device": 32, "host": 4, "disk": 1}
+"""Supersteps that the GPU is given before anybody waits for it, by where the slowest pages are: a user who interrupts,
+or looks at the progress, should not wait for minutes."""
 
 
 def _all_at_once(engine: Engine, held: CombineRun | DevicesRun, count: int, bar: Any) -> None:
     """Supersteps whose number is known: the GPU need not wait for the host between them."""
+    most = min(AT_ONCE[source] for source in engine.gpu.sources | {"device"})
     while count:
-        some = min(count, AT_ONCE)
+        some = min(count, most)
         began = time.perf_counter()
         figures = [held.superstep(wait=False, tell=False) for _ in range(some - 1)]
         figures.append(held.superstep(tell=some == count))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock.engine.gpu.combine import ALL, CombineRun
+from penstock.engine.gpu.combine import ALL, EVERY, CombineRun, Wanted
 from penstock.engine.gpu.functions import plain_kernel
 from penstock.engine.gpu.held import Window, blocks
 from penstock.engine.gpu.kernels import combine as along
@@ -25,7 +25,7 @@ from penstock.engine.program import Combine
 from penstock.engine.vectors import Slots
 from penstock.memory import gpu
 from penstock.memory.cache import Policy
-from penstock.memory.card import Array, Card
+from penstock.memory.card import Array, Card, Counts
 from penstock.memory.frames import DevicePages
 from penstock.memory.share import Share, pages_between
 from penstock.memory.tasks import BLOCK
@@ -107,7 +107,7 @@ class Member(CombineRun):
         else:
             self.kernels.make("emit")(*head, np.uint32(slots.body), float(slots.rest), *tail)
 
-    def carry(self, pull: bool, pages: dict[str, np.ndarray | None]) -> None:
+    def carry(self, pull: bool, pages: dict[str, Wanted]) -> None:
         """Go over its pages."""
         near = self.window(*self.mine)
         for name in self.sides.pull if pull else self.sides.push:
@@ -161,21 +161,15 @@ class Member(CombineRun):
 
     # ---- which pages
 
-    def resident(self) -> bool:
-        return all(side.resident for side in self.arcs.values())
+    def _tells(self, pull: bool) -> bool:
+        """It has the degrees of its range only, and goes over pages of all."""
+        return False
 
-    def wanted_pages(self, pull: bool) -> dict[str, np.ndarray]:
-        """Of each side, the pages that have something to do."""
-        chosen = self._wanting() if pull else self.front
-        found = {}
-        for name in self.sides.pull if pull else self.sides.push:
-            side = self.arcs[name]
-            if chosen is None and self.split:
-                part = pages_between(side.direction, *self.mine)
-                found[name] = np.arange(part.start, max(part.start, part.stop))
-            else:
-                found[name] = self._pages(side, chosen)
-        return found
+    def _every_page(self, side: DevicePages) -> Wanted:
+        if not self.split:
+            return super()._every_page(side)
+        part = pages_between(side.direction, *self.mine)
+        return Wanted(np.arange(part.start, max(part.start, part.stop)))
 
     # ---- the end
 
@@ -291,23 +285,29 @@ class DevicesRun:
         lead.arcs_ahead = sum(member.arcs_ahead for member in self.members)
         lead.active = self.active
 
+    def resident(self) -> bool:
+        """Whether all arcs are on the devices."""
+        return all(member.resident() for member in self.members)
+
     # ---- which way
 
-    def choose(self) -> tuple[bool, list[dict[str, np.ndarray | None]]]:
-        """Whether to pull, and which pages each goes over; None: all."""
+    def choose(self) -> tuple[bool, list[dict[str, Wanted]]]:
+        """Whether to pull, and which pages each goes over."""
         lead = self.members[0]
-        sides, resident = lead.sides, all(member.resident() for member in self.members)
+        sides, resident = lead.sides, self.resident()
         either = self.program.frontier and bool(sides.pull) and bool(sides.push)
         if resident or not self.program.frontier:
             pull = lead._turn() if either else bool(sides.pull)
-            return pull, [dict.fromkeys(sides.pull if pull else sides.push) for _ in self.members]
+            return pull, [dict.fromkeys(sides.pull if pull else sides.push, EVERY) for _ in self.members]
         found = {pull: self._wanted_pages(pull) for pull in ((True, False) if either else (bool(sides.pull),))}
-        counts = {pull: sum(len(pages) for one in each for pages in one.values()) for pull, each in found.items()}
-        pull = counts[True] < 2 * counts[False] if either else bool(sides.pull)
+        pull = self._cost(found[True]) < 2 * self._cost(found[False]) if either else bool(sides.pull)
         return pull, found[pull]
 
-    def _wanted_pages(self, pull: bool) -> list[Any]:
+    def _wanted_pages(self, pull: bool) -> list[dict[str, Wanted]]:
         return self._each(lambda member: member.wanted_pages(pull))
+
+    def _cost(self, found: Sequence[dict[str, Wanted]]) -> int:
+        return sum(member.cost_of(pages) for member, pages in zip(self.members, found, strict=True))
 
     # ---- a superstep
 
@@ -344,15 +344,14 @@ class DevicesRun:
             self.change = self._read_change() if program.change else np.inf
             self._each(lambda member: member.stream.synchronize())
         figures |= {"direction": "pull" if pull else "push", "seconds": time.perf_counter() - began}
-        if not all(member.resident() for member in self.members):
-            found = (after - once for after, once in zip(self._counts(), before, strict=True))
-            figures |= dict(zip(("bytes_copied", "bytes_read", "hits"), found, strict=True))
+        if not self.resident():
+            figures |= self._counts().since(before)
         if program.change and wait:
             figures["change"] = self.change
         return figures
 
-    def _counts(self) -> list[int]:
-        return [sum(each) for each in zip(*(member.device.read_counts() for member in self.members), strict=True)]
+    def _counts(self) -> Counts:
+        return Counts.sum([member.device.read_counts() for member in self.members])
 
     def _read_change(self) -> float:
         found = self._each(Member.read_change)

@@ -273,7 +273,7 @@ class Held:
             self.parts(self.direction(name))
         if self.program.frontier:
             most = max(len(self.direction(name)) for name in names)
-            self.marks = self._array(max(1, most), np.uint8, "page marks")
+            self.page_costs = self._array(max(1, most), np.uint32, "page costs")
             if self.program.wants is not None:
                 self.wanted = self._array(-(-self.slots.count // 32) + 1, np.uint32, "wanting")
         self.arcs = self.open_pages(names, policy)

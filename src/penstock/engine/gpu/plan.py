@@ -60,7 +60,7 @@ def beside_bytes(program: Combine, store: Store, directions: Collection[Directio
     """Scalars, seeds, the totals of the pieces of heavy vertices, marks of pages: however the state is split."""
     part = held_dtype(program.contribution_dtype(number_dtype(store))).itemsize * program.lanes + 1
     parts = sum(max(1, len(cut(side).segments)) for side in directions) * part
-    marks = max((len(side) for side in directions), default=0) if program.frontier else 0
+    marks = 4 * max((len(side) for side in directions), default=0) if program.frontier else 0
     return 8 * (CHANGES + SPREAD) + 8 * seeds + parts + marks + SLACK
 
 

@@ -184,7 +184,7 @@ class RowRun:
     def superstep(self) -> dict[str, Any]:
         """Emit, collect, take; returns its figures."""
         began, slots, program = time.perf_counter(), self.slots, self.program
-        copied, read, hits = self.device.read_counts()
+        before = self.device.read_counts()
         if program.change:
             self.scalars.array.fill(0)
         self.kernels.emit(
@@ -203,8 +203,7 @@ class RowRun:
         self.step += 1
         figures: dict[str, Any] = {"seconds": time.perf_counter() - began, "windows": len(self.rows.windows)}
         if not all(side.resident for side in self.sides.values()):
-            again, more, found = self.device.read_counts()
-            figures |= {"bytes_copied": again - copied, "bytes_read": more - read, "hits": found - hits}
+            figures |= self.device.read_counts().since(before)
         return figures | ({"change": self.change} if program.change else {})
 
     def _gather(self, name: str, window: Window, places: Any) -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from penstock.memory.device import inlined
-from penstock.memory.gpu import SIMULATED, WARP, cuda, inside
+from penstock.memory.gpu import SIMULATED, WARP, cuda, inside, once
 
 TALLY, CHANGES, SPREAD = 0, 32, 1024
 """Places among the scalars: the tally, and from CHANGES on parts of the change. Thousands of blocks that add to one
@@ -50,8 +50,8 @@ def gatherer(c):
             # Four at a time: a thread waits for memory once, not four times.
             while np.uint64(a) + np.uint64(3) * np.uint64(step) < np.uint64(end):
                 b, c, d = np.uint32(a + step), np.uint32(a + step + step), np.uint32(a + step + step + step)
-                u, v = words[base + np.uint64(a)], words[base + np.uint64(b)]
-                w, x = words[base + np.uint64(c)], words[base + np.uint64(d)]
+                u, v = once(words, base + np.uint64(a)), once(words, base + np.uint64(b))
+                w, x = once(words, base + np.uint64(c)), once(words, base + np.uint64(d))
                 k, q = get(message, u, j), get(message, v, j)
                 m, o = get(message, w, j), get(message, x, j)
                 total = kind(combine(total, kind(edge(k, arc_values(columns, strides, frame, a), p))))
@@ -60,7 +60,7 @@ def gatherer(c):
                 total = kind(combine(total, kind(edge(o, arc_values(columns, strides, frame, d), p))))
                 a = np.uint32(d + step)
         while a < end:
-            u = words[base + np.uint64(a)]
+            u = once(words, base + np.uint64(a))
             at = a
             a = np.uint32(a + step)
             if not loops and u == n:
@@ -154,20 +154,21 @@ def pull(c):
         while rest > np.uint32(0):
             rest -= np.uint32(1)
             live = r < count
-            n, lo, hi = np.uint32(0), np.uint32(0), np.uint32(0)
-            if live:
-                i = np.uint32(begin + r)
-                n = np.uint32(first_of[page] + i)
-                lo, hi = words[slots + np.uint64(i)], words[slots + np.uint64(i) + np.uint64(1)]
-                live = hi - lo <= heaviest
-                if windowed and np.uint32(n - near) >= room:
-                    live = False
+            lo, hi = np.uint32(0), np.uint32(0)
+            i = np.uint32(begin + r)
+            n = np.uint32(first_of[page] + i)
+            if windowed and np.uint32(n - near) >= room:
+                live = False
             if live and wanted:
                 wishes = False
                 for j in range(lanes):
                     if wants(load(state, reads, np.uint32(n - near), n, j), p):
                         wishes = True
                 live = wishes
+            # Only now, for the page may lie beyond the bus.
+            if live:
+                lo, hi = words[slots + np.uint64(i)], words[slots + np.uint64(i) + np.uint64(1)]
+                live = hi - lo <= heaviest
             if not live:
                 hi = lo
             for j in range(lanes):
@@ -329,7 +330,7 @@ def pusher(c):
         n, words, base, a, end, step, columns, strides, frame, sent, near, state, reads, p, far, size, totals, touched
     ):
         while a < end:
-            u = words[base + np.uint64(a)]
+            u = once(words, base + np.uint64(a))
             at = a
             a = np.uint32(a + step)
             if not loops and u == n:

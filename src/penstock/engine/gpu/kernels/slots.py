@@ -6,7 +6,7 @@ import numpy as np
 
 from penstock.engine.gpu.kernels.combine import ACTIVE, ARCS, TALLY, folder, has
 from penstock.memory.device import inlined
-from penstock.memory.gpu import cuda, inside
+from penstock.memory.gpu import SIMULATED, WARP, cuda, inside
 
 
 def initialise(c):
@@ -265,29 +265,43 @@ def pack(block):
     return pack
 
 
-def page_marks(block):
-    """Which pages hold one of the vertices whose bits are set: a page each thread."""
+TOGETHER = 2 if SIMULATED else WARP
+"""Threads that look at a page's vertices. A simulated one is dear."""
+PER_VERTEX = 256
+"""What it costs to find a vertex's arcs in the host's memory, in bytes of a copy: its offsets and its first arcs are
+two reads over the bus, each of 64 to 128 bytes however few are wanted."""
+PER_ARC = 12
+"""What an arc costs there: its four bytes, at about 0.6 of the rate of a copy, and bytes that come along at the ends of
+rows and for neighbouring threads that are not there at the same time."""
 
-    def page_marks(chosen, first_of, vertices_of, found):
+
+def page_costs(block):
+    """What it would cost to read the arcs of chosen vertices where they lie in the host's memory, for each page, in
+    bytes of a copy: more than 0 for a page that holds one of them, and not much more than `most`. Adds to what is
+    there."""
+
+    def page_costs(chosen, first_of, vertices_of, degrees, most, found):
         k = np.uint32(cuda.grid(1))
-        if k >= np.uint32(found.size):
+        page = k // np.uint32(TOGETHER)
+        if page >= np.uint32(found.size):
             return
-        lo = first_of[k]
-        hi = np.uint32(lo + vertices_of[k])
+        lo = first_of[page]
+        hi = np.uint32(lo + vertices_of[page])
         w, last = np.uint32(lo >> np.uint32(5)), np.uint32((hi - np.uint32(1)) >> np.uint32(5))
-        hit = np.uint8(0)
-        while w <= last:
+        w += k % np.uint32(TOGETHER)
+        cost = np.uint64(0)
+        while w <= last and cost < np.uint64(most):
             word = chosen[w]
-            if word != 0:
-                begin = np.uint32(w << np.uint32(5))
-                if begin < lo:
-                    word &= np.uint32(np.uint32(0xFFFFFFFF) << np.uint32(lo - begin))
-                if begin + np.uint32(32) > hi:
-                    word &= np.uint32(np.uint32(0xFFFFFFFF) >> np.uint32(begin + np.uint32(32) - hi))
-                if word != 0:
-                    hit = np.uint8(1)
-                    break
-            w += np.uint32(1)
-        found[k] = hit
+            n = np.uint32(w << np.uint32(5))
+            while word != np.uint32(0):
+                if word & np.uint32(1) != np.uint32(0) and lo <= n < hi:
+                    cost += np.uint64(PER_VERTEX)
+                    if n < np.uint32(degrees.size):
+                        cost += np.uint64(PER_ARC) * np.uint64(degrees[n])
+                word >>= np.uint32(1)
+                n = np.uint32(n + np.uint32(1))
+            w += np.uint32(TOGETHER)
+        if cost > np.uint64(0):
+            cuda.atomic.add(found, page, np.uint32(min(cost, np.uint64(most))))
 
-    return page_marks
+    return page_costs

@@ -1,0 +1,28 @@
+"""How often each key occurs.
+
+Returns   (key, count), by ascending key
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from penstock.apps.grouped import mapped
+from penstock.mapreduce.keyvalue import KeyValue
+from penstock.mapreduce.session import MapReduce
+
+
+def histogram(mr: MapReduce, keys: Any) -> KeyValue:
+    """Counts of equal keys: of a KeyValue, an array, or a list."""
+    pairs = keys if isinstance(keys, KeyValue) else mr.keyvalue(keys)
+    return pairs.compress("count").collate().reduce("sum").sort_keys()
+
+
+def degree_histogram(mr: MapReduce, degrees: KeyValue) -> KeyValue:
+    """How many vertices have each degree: of what the job `degree` returns."""
+    return histogram(mr, mapped(degrees, lambda keys, values: (values, None), np.int64, None))
+
+
+__all__ = ["degree_histogram", "histogram"]

@@ -1,0 +1,1 @@
+"""3. Who else is there: one communicator, a single process or many."""

@@ -1,0 +1,1 @@
+"""Compiled loops of MapReduce. Imported when the first of them runs."""

@@ -1,0 +1,49 @@
+"""When copies and kernels ran on a GPU's streams, for whoever records: by events on the streams, not by the host's
+clock, which knows only when they were begun."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from time import perf_counter
+from typing import Any
+
+from penstock.memory import gpu
+from penstock.observe.events import current
+
+
+class Timeline:
+    """Slices of the lanes `stream 0`, `stream 1`, ...; nothing is done where nobody records."""
+
+    def __init__(self) -> None:
+        self._events = current()
+        self._spans: list[tuple[str, str, Any, Any, dict[str, Any]]] = []
+        if self._events is not None:
+            gpu.synchronize()
+            self._origin, self._began = gpu.Event(gpu.Stream(null=True), timed=True), perf_counter()
+
+    @contextlib.contextmanager
+    def span(self, stream: gpu.Stream, number: int, name: str, **args: Any) -> Iterator[None]:
+        """What is put into the stream inside is one slice."""
+        if self._events is None:
+            yield
+            return
+        begin = self._mark(stream)
+        yield
+        self._spans.append((f"stream {number}", name, begin, self._mark(stream), args))
+
+    def _mark(self, stream: gpu.Stream) -> Any:
+        return perf_counter() if gpu.SIMULATED else gpu.Event(stream, timed=True)
+
+    def _time(self, mark: Any) -> float:
+        return mark if gpu.SIMULATED else self._began + mark.seconds_since(self._origin)
+
+    def settle(self) -> None:
+        """Hand over what was noted; everything must have run."""
+        spans, self._spans = self._spans, []
+        for lane, name, begin, end, args in spans:
+            assert self._events is not None
+            self._events.record(lane, name, self._time(begin), self._time(end), **args)
+
+
+__all__ = ["Timeline"]

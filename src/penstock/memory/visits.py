@@ -1,0 +1,361 @@
+"""How pages are visited: those on the device first, then those that are read where they lie in the host's memory, those
+copied from there, and those from disk."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from penstock.memory import gpu
+from penstock.memory.cache import Policy
+from penstock.memory.extents import Batch
+from penstock.memory.fetch import Fetch, Take
+from penstock.memory.orders import Order, Orders
+from penstock.memory.pinned import Pinned
+from penstock.memory.pool import Pool, runs
+from penstock.memory.share import part_of
+from penstock.memory.shelf import NOWHERE, Shelf
+from penstock.memory.span import Span
+from penstock.observe.events import current
+from penstock.store.reader import Direction
+
+Launch = Callable[[gpu.Stream, Any, int, Any, int], None]
+"""`launch(stream, order, tasks, segment order, segments)`: start kernels over the first `tasks` task numbers in `order`
+and the first `segments` segment numbers in `segment order`. It is never called twice at the same time."""
+
+
+class Lane:
+    """A stream with frames of its own, filled and used in the stream's order: nothing overwrites what is in use."""
+
+    def __init__(self, number: int, base: int) -> None:
+        self.name, self.base, self.stream = f"stream {number}", base, gpu.Stream()
+        self.began = 0.0
+        self.copied = 0
+        self.sent: gpu.Event | None = None
+
+
+class Visits:
+    """Visits to the pages of `penstock.memory.frames.DevicePages`, which says what lies where."""
+
+    direction: Direction
+    stream: gpu.Stream
+    page_words: int
+    policy: Policy
+    kept: int
+    stats: dict[str, int]
+    _gpu: int
+    _lock: threading.Lock
+    _loaded: bool
+    _pool: Pool
+    _shelf: Shelf
+    _orders: Orders
+    _lanes: list[Lane]
+    _per: int
+    """Pages of a batch."""
+    _frame: np.ndarray
+    """Where each page lies, as kernels count frames; the host's copy of `_frame_of`."""
+    _frame_of: Any
+    _sent: gpu.Event | None
+    _stored: Pinned | None
+    _stored_from: int
+    _stored_to: int
+    _span: Span | None
+    _spent: np.ndarray
+    """What was read of each page in place since it was last copied."""
+    _fetch: Fetch | None
+    _unpacked: list[np.ndarray]
+    _batches: list[tuple[int, int, Order]] | None
+    _placed: bool
+
+    def load(self) -> None:
+        raise NotImplementedError
+
+    @property
+    def reaches(self) -> bool:
+        """Whether pages in the host's memory can be read there."""
+        return self._span is not None
+
+    def visit(self, pages: np.ndarray | None, launch: Launch, in_place: np.ndarray | None = None) -> None:
+        """Start kernels over these pages (all: None), each once: first over those that are on the device, then over
+        batches of the others as they arrive. When this returns all is started, not finished.
+
+        `in_place`: what it would cost to read what is wanted of each page where it lies in the host's memory, in bytes
+        of a copy. Pages for which that is less than a copy are read there, as long as it pays.
+        """
+        if not self._loaded:
+            self.load()
+        began, before = perf_counter(), dict(self.stats)
+        self._visit(pages, launch, in_place)
+        if (events := current()) is not None:
+            found = {name: self.stats[name] - before[name] for name in ("pages", "hits", "in_place")}
+            events.record("gpu", f"{self.direction.name} pages", began, perf_counter(), **found)
+
+    def _visit(self, pages: np.ndarray | None, launch: Launch, cost: np.ndarray | None) -> None:
+        count = len(self.direction)
+        if pages is None and self.kept == count:
+            self._count(count, count)
+            if count:
+                launch(self.stream, *self._orders.every)
+            return
+        if pages is None and self.policy == "resident":
+            self._visit_all(launch)
+            return
+        wanted = np.arange(count) if pages is None else _ascending(pages, count)
+        self._settle()
+        hits, missing = self._shelf.split(wanted)
+        lying = np.zeros(len(missing), bool)
+        if pages is not None and cost is not None:
+            lying = self._lying(missing, pages, cost)
+        in_place, missing = missing[lying], missing[~lying]
+        self._count(len(wanted), len(hits), len(in_place))
+        self._reach(in_place)
+        before = self.stream.record()
+        if len(hits):
+            order = self._orders.send(self.stream, hits)
+            self._sent = self.stream.record()
+            launch(self.stream, *order)
+        if not len(missing) and not len(in_place):
+            return
+        self._placed = False
+        frames = self._shelf.admit(missing)
+        stored = self._is_stored(missing)
+        with self._beside_the_stream(before):
+            if len(in_place):
+                self._in_place(in_place, launch)
+            if stored.all():
+                self._from_host(missing, frames, launch)
+            else:
+                self._from_disk(missing[~stored], frames[~stored], launch, (missing[stored], frames[stored]))
+
+    @contextmanager
+    def _beside_the_stream(self, before: gpu.Event) -> Iterator[None]:
+        """Let the lanes begin after an event, and the caller's stream go on after them."""
+        for lane in self._lanes:
+            lane.stream.wait(before)
+        try:
+            yield
+        finally:
+            for lane in self._lanes:
+                lane.copied = 0
+                self.stream.wait(lane.stream.record())
+            self._shelf.settle()
+
+    def _count(self, pages: int, hits: int, in_place: int = 0) -> None:
+        self.stats["pages"] += pages
+        self.stats["hits"] += hits
+        self.stats["in_place"] += in_place
+
+    def _is_stored(self, pages: np.ndarray) -> np.ndarray:
+        """Which of these the host has in its memory."""
+        return (pages >= self._stored_from) & (pages < self._stored_to)
+
+    # ---- in place
+
+    def _lying(self, missing: np.ndarray, pages: np.ndarray, cost: np.ndarray) -> np.ndarray:
+        """Which of the missing pages to read where they lie: those that cost less than a copy. But one that was read so
+        often that a copy would have paid is copied, for it may stay and be found; that costs twice what is best at
+        the worst."""
+        if self._span is None:
+            return np.zeros(len(missing), bool)
+        size = 4 * self.page_words
+        every = np.full(len(self.direction), size, np.uint64)
+        every[pages] = cost
+        stays = self.policy == "lru" and self.kept > 0
+        spent = every[missing] + (self._spent[missing] if stays else np.uint64(0))
+        found = self._is_stored(missing) & (spent < size)
+        self._spent[missing] = np.where(found, spent, 0)
+        return found
+
+    def _reach(self, pages: np.ndarray) -> None:
+        """Tell kernels that these pages lie in the host's memory.
+
+        One copy for all, of what lies between them, too: of pages found on the device it says what is there already,
+        and of others nobody reads it before they come. The lanes, which write to other places, begin after it.
+        """
+        if not len(pages):
+            return
+        assert self._span is not None
+        self._frame[pages] = self._span.host + (pages - self._stored_from)
+        between = slice(int(pages[0]), int(pages[-1]) + 1)
+        self.stream.copy(self._frame_of[between], self._frame[between])
+        self._sent = self.stream.record()
+
+    def _in_place(self, pages: np.ndarray, launch: Launch) -> None:
+        """One launch for all; on the lane that copies come to last, as both go over the same bus."""
+        lane = self._lanes[-1]
+        lane.began = perf_counter()
+        order = self._orders.send(lane.stream, pages)
+        lane.sent = lane.stream.record()
+        launch(lane.stream, *order)
+        self._note(lane, len(pages), what="in place")
+
+    # ---- all
+
+    def _visit_all(self, launch: Launch) -> None:
+        """All pages, from frames and orders that are the same each time."""
+        count, kept = len(self.direction), self.kept
+        if self._batches is None:
+            self._batches = self._all_batches()
+            self._first = self._orders.between(0, kept)
+            self._plan: list[Batch] = []
+            if self._fetch is not None:
+                self._plan = list(self._fetch.plan(self._numbers(np.arange(self._stored_to, count))))
+        from_host = [number for number, (a, _, _) in enumerate(self._batches) if a < self._stored_to]
+        placed = self._placed
+        if not placed:
+            self._settle()
+        self._count(count, kept)
+        before = self.stream.record()
+        if kept:
+            launch(self.stream, *self._first)
+
+        def start(number: int, copy: Callable[[Lane, np.ndarray, np.ndarray], None]) -> gpu.Event:
+            assert self._batches is not None
+            a, b, order = self._batches[number]
+            lane = self._lanes[number % len(self._lanes)]
+            pages, places = np.arange(a, b), lane.base + np.arange(b - a)
+            with self._lock:
+                lane.began = perf_counter()
+                copy(lane, pages, places)
+                copied = lane.stream.record()
+                if not placed:
+                    self._place(lane, pages, places)
+                launch(lane.stream, *order)
+                self._note(lane, b - a, events)
+            return copied
+
+        def copy_stored(lane: Lane, pages: np.ndarray, places: np.ndarray) -> None:
+            self._copy_run(lane, int(pages[0]), int(places[0]), len(pages))
+
+        def send_stored() -> None:
+            for number in from_host:
+                start(number, copy_stored)
+
+        def take(thread: int, number: int, batch: Batch, memory: np.ndarray) -> gpu.Event:
+            def copy(lane: Lane, pages: np.ndarray, places: np.ndarray) -> None:
+                self._copy_read(lane, pages, places, batch, memory, thread)
+
+            with gpu.using(self._gpu):
+                return start(len(from_host) + number, copy)
+
+        events = current()
+        with self._beside_the_stream(before):
+            self._fetched(self._plan, take, send_stored)
+        self._placed = True
+
+    def _all_batches(self) -> list[tuple[int, int, Order]]:
+        """Pages beyond those that stay: the host's, then the disk's."""
+        count, stored = len(self.direction), self._stored_to
+        per = self._per if self._fetch is None else self._fetch.batch
+        cuts = [*range(self.kept, stored, self._per), *range(stored, count, per), count]
+        return [(a, b, self._orders.between(a, b)) for a, b in pairwise(cuts)]
+
+    # ---- from the host, and from disk
+
+    def _numbers(self, pages: np.ndarray) -> np.ndarray:
+        """Those of the whole direction."""
+        first, _, step = part_of(self.direction)
+        return first + pages * step
+
+    def _fetched(self, plan: Iterable[Batch], take: Take, meanwhile: Callable[[], None]) -> None:
+        """Have batches read from disk, if there is one to read from."""
+        if self._fetch is None:
+            meanwhile()
+            return
+        before = self._fetch.bytes_read
+        try:
+            self._fetch.run(plan, take, meanwhile=meanwhile)
+        finally:
+            self.stats["bytes_read"] += self._fetch.bytes_read - before
+
+    def _copy_read(
+        self, lane: Lane, pages: np.ndarray, places: np.ndarray, batch: Batch, memory: np.ndarray, thread: int
+    ) -> None:
+        lane.copied += self._pool.copy_read(lane.stream, pages, places, batch, memory, self._unpacked[thread])
+
+    def _from_host(self, missing: np.ndarray, frames: np.ndarray, launch: Launch) -> None:
+        for k, a in enumerate(range(0, len(missing), self._per)):
+            lane, pages = self._lanes[k % len(self._lanes)], missing[a : a + self._per]
+            lane.began = perf_counter()
+            places = _placed(frames[a : a + self._per], lane)
+            with self._lock:
+                for i, j in runs(pages, places):
+                    self._copy_run(lane, int(pages[i]), int(places[i]), j - i)
+                self._start(lane, pages, places, launch)
+
+    def _copy_run(self, lane: Lane, page: int, frame: int, count: int) -> None:
+        assert self._stored is not None
+        place = page - self._stored_from
+        lane.copied += self._pool.copy_run(lane.stream, frame, self._stored.arrays, place, count)
+
+    def _from_disk(
+        self, missing: np.ndarray, frames: np.ndarray, launch: Launch, stored: tuple[np.ndarray, np.ndarray]
+    ) -> None:
+        """Pages from disk; meanwhile those that the host has stored, and their frames."""
+        assert self._fetch is not None
+        events, per = current(), self._fetch.batch
+
+        def take(thread: int, number: int, batch: Batch, memory: np.ndarray) -> gpu.Event:
+            lane, some = self._lanes[number % len(self._lanes)], slice(number * per, (number + 1) * per)
+            pages, places = missing[some], _placed(frames[some], lane)
+            with gpu.using(self._gpu), self._lock:
+                lane.began = perf_counter()
+                self._copy_read(lane, pages, places, batch, memory, thread)
+                copied = lane.stream.record()
+                self._start(lane, pages, places, launch, events)
+            return copied
+
+        self._fetched(self._fetch.plan(self._numbers(missing)), take, lambda: self._from_host(*stored, launch))
+
+    def _start(self, lane: Lane, pages: np.ndarray, places: np.ndarray, launch: Launch, events: Any = None) -> None:
+        """Pages are on their way to these frames: say so to the kernels, and start them."""
+        self._place(lane, pages, places)
+        order = self._orders.send(lane.stream, pages)
+        lane.sent = lane.stream.record()
+        launch(lane.stream, *order)
+        self._note(lane, len(pages), events)
+        self._shelf.arrived(pages, places)
+
+    def _place(self, lane: Lane, pages: np.ndarray, places: np.ndarray) -> None:
+        self._frame[pages] = places + (self._span.device if self._span is not None else 0)
+        for i, j in runs(pages):
+            a, b = int(pages[i]), int(pages[i]) + j - i
+            lane.stream.copy(self._frame_of[a:b], self._frame[a:b])
+        lane.sent = lane.stream.record()
+
+    def _settle(self) -> None:
+        """Wait until what the last visit sent has left the stage."""
+        for event in (self._sent, *(lane.sent for lane in self._lanes)):
+            if event is not None:
+                event.synchronize()
+        self._orders.clear()
+
+    def _note(self, lane: Lane, pages: int, events: Any = None, what: str = "batch") -> None:
+        self.stats["bytes_copied"] += lane.copied
+        events = events or current()
+        if events is not None:
+            events.record(lane.name, what, lane.began, perf_counter(), pages=pages, bytes=lane.copied)
+        lane.copied = 0
+
+
+def _placed(frames: np.ndarray, lane: Lane) -> np.ndarray:
+    """Frames for a batch: those that its pages stay in, or the lane's own."""
+    return np.where(frames == NOWHERE, lane.base + np.arange(len(frames)), frames.astype(np.int64))
+
+
+def _ascending(pages: np.ndarray, count: int) -> np.ndarray:
+    found = np.asarray(pages).astype(np.int64)
+    if len(found) > 1 and not (found[1:] > found[:-1]).all():
+        found = np.unique(found)
+    if len(found) and not 0 <= found[0] <= found[-1] < count:
+        raise ValueError(f"pages {found[0]} to {found[-1]} are wanted, but there are {count}")
+    return found
+
+
+__all__ = ["Lane", "Launch", "Visits"]
