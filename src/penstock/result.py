@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from penstock.errors import UsageError
+from penstock.errors import UsageError, meant
+from penstock.networks import annotate
 from penstock.rows import Rows
 from penstock.store.arrow import plain_array
 from penstock.store.ids import Ids
+from penstock.vector import Vector
 
 BATCH = 1 << 16
 _PIECE = 1 << 20
@@ -137,6 +139,13 @@ class Result(Rows):
         result[~valid] = 0
         return result, valid
 
+    def pieces_of(self, name: str) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """A column by internal number, some vertices at a time: values as they are held, and which are not null."""
+        for at in range(0, len(self), _PIECE):
+            end = min(at + _PIECE, len(self))
+            chosen = np.arange(at, end, dtype=np.uint64) if self._subset is None else self._subset[at:end]
+            yield self._held(name, chosen)
+
     def _users(self, numbers: np.ndarray, users: pa.Array | None = None, valid: np.ndarray | None = None) -> pa.Array:
         """The ids of these vertices; out of `users` if all ids are at hand."""
         ids = self._ids
@@ -155,14 +164,73 @@ class Result(Rows):
         ids, *columns = (column.to_pylist() for column in table.columns)
         return dict(zip(ids, columns[0] if len(columns) == 1 else zip(*columns, strict=True), strict=True))
 
+    def to_networkx(self, graph: Any = None) -> Any:
+        """A NetworkX graph whose nodes carry the values as attributes: the one given, or else one made of the graph
+        that they were computed on."""
+        return annotate(self._network() if graph is None else graph, self.batches())
+
+    def vector(self, name: str | None = None, *, order: str = "id", fill: Any = None) -> Vector:
+        """A column as one array, in the order of the rows; `vertex` is the ids. `fill` stands for null, for which
+        real numbers have NaN. With `order="number"` it comes as it is held, most arcs first: without a copy, if every
+        vertex has arcs."""
+        name = name or next(iter(self._values))
+        if name != "vertex":
+            self._require(name)
+        if order not in ("id", "number"):
+            raise UsageError(f"order must be id or number, not {order!r}")
+        if self._ids.kind == "string" and (name == "vertex" or name in self._references):
+            raise UsageError(f"column {name!r} holds strings, of which no array can be shared: take it from the table")
+        if order == "number" and self._as_held(name):
+            return Vector(name, self._values[name])
+        chosen = self._by_id(self._subset, None) if order == "id" and self._subset is not None else self._subset
+        found = np.empty(len(self), self._piece(name, np.zeros(0, np.uint64))[0].dtype)
+        for at in range(0, len(self), _PIECE):
+            if chosen is not None:
+                numbers = chosen[at : at + _PIECE]
+            elif order == "id":
+                numbers = self._ids.order.read(at, at + _PIECE)
+            else:
+                numbers = np.arange(at, min(at + _PIECE, len(self)), dtype=np.uint64)
+            values, valid = self._piece(name, numbers)
+            if not valid.all():
+                values[~valid] = self._for_null(name, values.dtype, fill)
+            found[at : at + len(values)] = values
+        return Vector(name, found)
+
+    def _as_held(self, name: str) -> bool:
+        values = self._values.get(name)
+        changed = name in self._references or name in self._nulls or len(self._odd) or self._subset is not None
+        return values is not None and not changed and len(values) == len(self) and name not in self._types
+
+    def _piece(self, name: str, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The values of these vertices as they are shown, and which of them are not null."""
+        if name == "vertex":
+            return self._ids.values.at(numbers), np.ones(len(numbers), bool)
+        values, valid = self._held(name, numbers)
+        if name in self._references:
+            return self._ids.values.at(values), valid
+        return values.astype(self._types.get(name, values.dtype), copy=False), valid
+
+    @staticmethod
+    def _for_null(name: str, dtype: np.dtype, fill: Any) -> Any:
+        if fill is not None:
+            return fill
+        if dtype.kind == "f":
+            return np.nan
+        raise UsageError(f"column {name!r} has nulls, which an array of {dtype} has not: say fill=-1, or another value")
+
+    def _require(self, name: str) -> None:
+        if name not in self._values:
+            near = meant(name, self._values)
+            raise UsageError(f"the result has no column {name!r}{near or ';'} it has {', '.join(self._values)}")
+
     # ---- the largest
 
     def top(self, k: int = 10, by: str | None = None) -> pa.Table:
         """The k vertices of the largest value; ties go to the smaller internal number, which has more arcs. NaN and
         null come last, in this order."""
         name = by or next(iter(self._values))
-        if name not in self._values:
-            raise UsageError(f"the result has no column {name!r}; it has {', '.join(self._values)}")
+        self._require(name)
         if name in self._references:
             others = [f"by={other!r}" for other in self._values if other not in self._references]
             hint = f": choose {' or '.join(others)}" if others else ""
