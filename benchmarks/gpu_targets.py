@@ -30,6 +30,8 @@ TARGETS = [
     Target("from disk, of direct reads", "disk", ("raw after", "share"), 0.85),
     Target("skewed, slower per arc", "shapes", ("skewed_slower_per_arc",), 2, "x", most=True),
     Target("uniform, of a bare gather", "shapes", ("uniform_share_of_gather",), 0.8),
+    Target("sort out of core, of moving twice each way", "mapreduce", ("sort shares", "of_overlapped_bound"), 0.5),
+    Target("sort out of core, times the CPU's rate", "mapreduce", ("sort shares", "times_the_cpu"), 10, "x"),
     Target("GPU tests that fail", "tests", ("tests", "failed"), 0, most=True),
 ]
 _BIG = ("pagerank", "bfs", "sssp", "wcc")

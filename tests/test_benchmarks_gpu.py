@@ -23,6 +23,7 @@ FIGURES = {
     "disk": {"raw", "engine", "raw after"},
     "shapes": {"default", "skewed", "uniform", "skewed_slower_per_arc", "uniform_share_of_gather"},
     "devices": {"runs"},
+    "mapreduce": {"bus", "sort on CPU", "sort in core", "sort out of core", "sort shares"},
     "tests": {"tests"},
     "big": {"pagerank", "bfs", "wcc", "sssp"},
 }
@@ -34,7 +35,7 @@ def script(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, env=environment, capture_output=True, text=True, cwd=ROOT, check=False)
 
 
-QUICK = ("disk", "shapes")
+QUICK = ("disk", "shapes", "mapreduce")
 """The others take a minute or more together on the simulator."""
 
 

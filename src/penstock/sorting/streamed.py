@@ -11,7 +11,8 @@ cut again where it lies; one of a single key needs no sort. Equal keys keep thei
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from time import perf_counter
@@ -167,6 +168,11 @@ def _in_core(
     timeline.settle()
 
 
+def _cut_bytes(cuts: int, streams: int) -> int:
+    """For splitters, and for where they cut a chunk on each stream."""
+    return (8 * cuts + 512) * (streams + 1)
+
+
 class _Sorter:
     def __init__(
         self,
@@ -182,10 +188,10 @@ class _Sorter:
         self._device, count = device, len(source.keys)
         self._each = 8 + sum(widths)
         # Splitters and bounds take their share; how many there are depends on what is left.
-        small = min(device.free // 16, 1 << 20)
+        small = min(device.free // 4, max(device.free // 16, 1 << 16), 1 << 20)
         self._capacity = min(count, capacity(device.free - small, widths, streams))
         self._chunks = -(-count // max(1, self._capacity))
-        if not self._capacity or 3 * 8 * (self._buckets + 1) > small:
+        if not self._capacity or _cut_bytes(self._buckets, streams) > small:
             device.reserve(device.free + self._each * 1024, "sorting on the GPU")  # says what does not fit
         self._slots: list[Slot] = []
         self._workspace: Workspace | None = None
@@ -230,7 +236,7 @@ class _Sorter:
         edges = [count * k // chunks for k in range(chunks + 1)]
         self._figures.chunks = chunks
         # As many of its own for each stream, and all come back at the end.
-        self._held = Held(self._device, (8 * cuts + 512) * (len(self._slots) + 1), "splitters on the GPU")
+        self._held = Held(self._device, _cut_bytes(cuts, len(self._slots)), "splitters on the GPU")
         there = self._held.take(cuts, np.uint64)
         gpu.fill(there, splitters)
         of_slots = [self._held.take(cuts, np.int64) for _ in self._slots]
@@ -239,10 +245,8 @@ class _Sorter:
         pinned = gpu.pinned(8 * cuts * chunks) if cuts else None
         memory = np.empty(8 * cuts * chunks, np.uint8) if pinned is None else pinned
         bounds = memory.view(np.int64).reshape(chunks, cuts)
-        for number, (begin, end) in enumerate(pairwise(edges)):
-            slot = self._slots[number % len(self._slots)]
-            job = _Job([(begin, end)], begin)
-            self._bring(slot, self._source, job)
+        jobs = [_Job([(begin, end)], begin) for begin, end in pairwise(edges)]
+        for number, (slot, job) in enumerate(self._brought(jobs)):
             self._order(slot, job.count)
             if cuts:
                 arg = args[slot.number]
@@ -262,18 +266,20 @@ class _Sorter:
 
     def _sort_buckets(self, splitters: np.ndarray, bounds: np.ndarray) -> None:
         limits = [0, *(int(s) for s in splitters), LAST + 1]
+
+        def jobs() -> Iterator[_Job]:
+            for bucket, (low, after) in enumerate(pairwise(limits)):
+                pieces = [(int(a), int(b)) for a, b in bounds[:, bucket : bucket + 2] if a < b]
+                yield from self._jobs(pieces, low, after - 1)
+
         at = number = 0
-        for bucket, (low, after) in enumerate(pairwise(limits)):
-            pieces = [(int(a), int(b)) for a, b in bounds[:, bucket : bucket + 2] if a < b]
-            for job in self._jobs(pieces, low, after - 1):
-                slot = self._slots[number % len(self._slots)]
-                job.at = at
-                self._bring(slot, self._source, job)
-                if job.sort:
-                    self._order(slot, job.count)
-                self._fetch(slot, self._target, job)
-                at += job.count
-                number += 1
+        for slot, job in self._brought(jobs()):
+            if job.sort:
+                self._order(slot, job.count)
+            job.at = at
+            self._fetch(slot, self._target, job)
+            at += job.count
+            number += 1
         self._figures.buckets = number
         for slot in self._slots:
             slot.stream.synchronize()
@@ -327,6 +333,18 @@ class _Sorter:
             yield from self._jobs(part, first, after - 1)
 
     # ---- what is done on a stream
+
+    def _brought(self, jobs: Iterable[_Job]) -> Iterator[tuple[Slot, _Job]]:
+        """Each job on its stream, its pairs on their way. Those of the next are, too: a sort may hold up whoever begins
+        it until it is done, and copies go on meanwhile."""
+        ahead: deque[tuple[Slot, _Job]] = deque()
+        for number, job in enumerate(jobs):
+            slot = self._slots[number % len(self._slots)]
+            self._bring(slot, self._source, job)
+            ahead.append((slot, job))
+            if len(ahead) == len(self._slots):
+                yield ahead.popleft()
+        yield from ahead
 
     def _bring(self, slot: Slot, host: _Host, job: _Job) -> None:
         with self._timeline.span(slot.stream, slot.number, "copy in", bytes=job.count * self._each):
