@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
@@ -80,63 +79,66 @@ def open_graph(path: str | os.PathLike[str]) -> Graph:
     return Graph.open(path)
 
 
-def from_edges(source: Any, target: Any, weight: Any = None, **options: Any) -> Graph:
-    """A graph from arrays, in a temporary store that is deleted when the graph is closed."""
-    columns = {} if weight is None else {"weight": weight}
-    return _temporary({"source": source, "target": target, **columns}, options)
+def from_edges(edges: Any = None, target: Any = None, weight: Any = None, **options: Any) -> Graph:
+    """A graph from arrays or from anything that `ingest` takes, in a temporary store that is deleted with it.
+
+    >>> from_edges([1, 2], [2, 3], weight=[0.5, 1.5])             # doctest: +SKIP
+    >>> from_edges(frame, source="payer", target="payee")         # doctest: +SKIP
+    """
+    from penstock.given import temporary
+
+    if edges is None:
+        edges = options.pop("source", None)
+    if target is not None and not isinstance(target, str):
+        edges, target = {"source": edges, "target": target} | ({} if weight is None else {"weight": weight}), None
+        weight = None
+    if weight is not None:
+        raise UsageError("weight= is for arrays; of a table say columns=['weight'], and an algorithm takes the name")
+    chosen, rest = _split(options)
+    return temporary(edges, chosen, rest if target is None else rest | {"target": target})
 
 
 def from_networkx(graph: Any, **options: Any) -> Graph:
-    """A graph from a NetworkX graph, in a temporary store that is deleted when the graph is closed."""
-    return _temporary(graph, options)
+    """A graph from a NetworkX graph, in a temporary store that is deleted with it."""
+    return from_edges(graph, **options)
 
 
-def _temporary(source: Any, options: dict[str, Any]) -> Graph:
-    import weakref
-
-    from penstock.graph import Graph
-    from penstock.store.draft import remove_store
-    from penstock.store.reader import Store
-
-    chosen, _ = _split(options)
-    if chosen.temp_directory is not None:
-        chosen.temp_directory.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix="penstock-", dir=chosen.temp_directory))
-    path = folder / "graph.pen"
-
-    def remove() -> None:
-        remove_store(path)
-        shutil.rmtree(folder, ignore_errors=True)
-
-    options.setdefault("page_size", "64KiB")
-    try:
-        build_store(source, path, **options)
-        graph = Graph(Store(path), temporary=True)
-    except BaseException:
-        remove()
-        raise
-    weakref.finalize(graph, remove)
-    return graph
-
-
-def run(algorithm: str | Program, graph: Graph | str | os.PathLike[str], **options: Any) -> Any:
-    """Run an algorithm by its name, or a program of your own.
+def run(algorithm: str | Program, graph: Any, **options: Any) -> Any:
+    """Run an algorithm by its name, or a program of your own, on a graph, a store, or edges as `ingest` takes them,
+    which are read for this run only; of those, `undirected=True` takes each edge both ways.
 
     >>> run("bfs", g, source=7, memory_limit="1GB").top(10)   # doctest: +SKIP
     """
     from penstock.algorithms import custom, registry
-    from penstock.graph import Graph
 
     chosen, rest = _split(options)
-    handle = graph if isinstance(graph, Graph) else open_graph(graph)
+    handle = _graph(algorithm, graph, chosen, rest)
     if isinstance(algorithm, str):
-        return registry.run(algorithm, handle, chosen, rest)
-    return custom.run(algorithm, handle, chosen, rest)
+        result = registry.run(algorithm, handle, chosen, rest)
+    else:
+        result = custom.run(algorithm, handle, chosen, rest)
+    result.graph = handle
+    return result
 
 
-def explain(
-    algorithm: str | Program, graph: Graph | str | os.PathLike[str], *, analyze: bool = False, **options: Any
-) -> Explanation:
+def _graph(algorithm: str | Program, graph: Any, chosen: Settings, rest: dict[str, Any]) -> Graph:
+    """What to run on. Of edges that are no store yet, the algorithm says which columns to read."""
+    from penstock.algorithms import registry
+    from penstock.given import graph_of, is_store
+
+    if is_store(graph):
+        return graph_of(graph, chosen)
+    columns: Sequence[str] | None
+    if not isinstance(algorithm, str):
+        columns = algorithm.columns
+    else:
+        registry.check(algorithm, {name: value for name, value in rest.items() if name != "undirected"})
+        columns = registry.columns_of(algorithm, rest)
+    build = {"columns": columns, "undirected": rest.pop("undirected", None)}
+    return graph_of(graph, chosen, {name: value for name, value in build.items() if value is not None})
+
+
+def explain(algorithm: str | Program, graph: Any, *, analyze: bool = False, **options: Any) -> Explanation:
     """What running an algorithm would do and take, without running it; with `analyze`, beside what it did and took.
 
     >>> print(explain("pagerank", g, memory_limit="1GB"))   # doctest: +SKIP
@@ -146,10 +148,10 @@ def explain(
     from penstock.algorithms import registry
     from penstock.engine.explain import Stage
     from penstock.engine.explain import explain as told
-    from penstock.graph import Graph
 
     chosen, rest = _split(options)
-    handle = graph if isinstance(graph, Graph) else open_graph(graph)
+    handle = _graph(algorithm, graph, chosen, rest)
+    options.pop("undirected", None)
     if isinstance(algorithm, str):
         name, stages = algorithm, registry.stages_of(algorithm, handle.store, rest)
     else:
@@ -197,10 +199,11 @@ def measure(folder: str | os.PathLike[str] = ".", **options: Any) -> Rates:
     return found
 
 
-def pagerank(graph: Graph | str | os.PathLike[str], **options: Any) -> Result:
+def pagerank(graph: Any, **options: Any) -> Result:
     """PageRank of every vertex, inside `memory_limit`.
 
     >>> pagerank(g, memory_limit="4GB").top(10)   # doctest: +SKIP
+    >>> pagerank("edges.txt").to_pandas()         # doctest: +SKIP
     """
     return run("pagerank", graph, **options)
 
@@ -213,7 +216,7 @@ def algorithm(name: str) -> Callable[..., Any]:
 
     known = options_of(name)  # refuses names that are none
 
-    def call(graph: Graph | str | os.PathLike[str], **options: Any) -> Any:
+    def call(graph: Any, **options: Any) -> Any:
         return run(name, graph, **options)
 
     call.__name__ = call.__qualname__ = name

@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from penstock.networks import network
 from penstock.rows import Rows
 
 
@@ -29,6 +30,11 @@ class Edges(Rows):
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The edges as a stream; batches may have any size, empty ones are left out."""
         return (batch for batch in self._make() if len(batch))
+
+    def to_networkx(self, *, multigraph: bool = False) -> Any:
+        """A NetworkX graph of these edges, directed like the graph that they come from."""
+        directed = True if self.graph is None else self.graph.directed
+        return network(self.batches(), directed=directed, multigraph=multigraph)
 
 
 __all__ = ["Edges"]

@@ -3,8 +3,32 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from os import PathLike
+from pathlib import Path
 from typing import Any
+
+
+def meant(word: object, among: Iterable[object]) -> str:
+    """`, do you mean web.pen?` if one of these words is near; otherwise nothing."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(str(word), map(str, among), 1)
+    return f", do you mean {near[0]}?" if near else ""
+
+
+def meant_path(path: str | PathLike[str]) -> str:
+    """The same for a file that is not there and one beside it that is."""
+    from difflib import get_close_matches
+    from itertools import islice
+
+    wanted = Path(path)
+    try:
+        names = [entry.name for entry in islice(wanted.parent.iterdir(), 10_000) if not entry.name.startswith(".")]
+    except OSError:
+        return ""
+    near = get_close_matches(wanted.name, names, 1, cutoff=0.75)  # endings are alike by nature
+    return f", do you mean {wanted.with_name(near[0])}?" if near else ""
 
 
 class PenstockError(Exception):

@@ -12,10 +12,11 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.config import settings
-from penstock.errors import StoreError, UsageError
+from penstock.errors import StoreError, UsageError, meant
 from penstock.memory.device import kernel
 from penstock.memory.ledger import Ledger, Scope
 from penstock.memory.topology import Resident
+from penstock.networks import network
 from penstock.store.arrow import arrow_type, plain_array, typed_array
 from penstock.store.draft import remove_store
 from penstock.store.encodings import decode
@@ -148,8 +149,8 @@ class Graph:
         names = list(self.columns) if columns is None else _listed(columns)
         for name in names:
             if name not in self.columns:
-                have = ", ".join(self.columns) or "none"
-                raise UsageError(f"{self.path} has no edge column {name!r}; it has {have}")
+                have, near = ", ".join(self.columns) or "none", meant(name, self.columns)
+                raise UsageError(f"{self.path} has no edge column {name!r}{near or ';'} it has {have}")
             if names.count(name) > 1:
                 raise UsageError(f"columns names {name!r} twice")
         fields = [("source", kind), ("target", kind), *((name, arrow_type(self.columns[name])) for name in names)]
@@ -235,6 +236,16 @@ class Graph:
             arrays = [users.take(plain_array(numbers))]
             arrays += [typed_array(values[name][numbers], kind) for name, kind in kinds.items()]
             yield pa.record_batch(arrays, schema=schema)
+
+    def to_networkx(self, multigraph: bool | None = None) -> Any:
+        """A NetworkX graph with the columns as attributes of edges and nodes. It is a multigraph if there are parallel
+        edges, or as `multigraph` says; without it the last of parallel edges stays."""
+        if multigraph is None:
+            made = self.to_networkx(False)
+            return made if made.number_of_edges() == self.edges else self.to_networkx(True)
+        columns = [name for name in self.vertex_columns if name not in ("out_degree", "in_degree")]
+        vertices = self.vertex_batches(columns)
+        return network(self.edge_batches(), vertices, directed=self.directed, multigraph=multigraph)
 
     def ranks(self) -> np.ndarray:
         """The place of each vertex, by internal number, when all are sorted by id; strings sort bytewise."""

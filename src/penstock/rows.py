@@ -23,6 +23,8 @@ class Rows(ABC):
     """Batches of one schema, made anew each time they are asked for, and how the run that made them went."""
 
     stats: dict[str, Any]
+    graph: Any = None
+    """What they were computed on, once a run has ended. Held, so that the store of one that is temporary stays."""
 
     @property
     @abstractmethod
@@ -44,6 +46,10 @@ class Rows(ABC):
 
     def to_pandas(self) -> Any:
         """A pandas DataFrame."""
+        try:
+            import pandas  # noqa: F401
+        except ModuleNotFoundError:
+            raise UsageError("to_pandas needs pandas: pip install pandas") from None
         return self.table.to_pandas()
 
     def to_polars(self) -> Any:
@@ -53,6 +59,12 @@ class Rows(ABC):
         except ModuleNotFoundError:
             raise UsageError("to_polars needs Polars: pip install polars") from None
         return polars.from_arrow(self.table)
+
+    def _network(self) -> Any:
+        """The graph behind the rows as a NetworkX graph."""
+        if self.graph is None:
+            raise UsageError("this result holds no graph: give to_networkx the NetworkX graph to put its values onto")
+        return self.graph.to_networkx()
 
     def write(self, path: str | os.PathLike[str], *, overwrite: bool = True) -> Path:
         """Write .parquet, .csv, .tsv, .txt, .json (one object per line) or .arrow, by the ending; complete or not

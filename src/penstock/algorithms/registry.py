@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from penstock.config import Settings
-from penstock.errors import UsageError
+from penstock.errors import UsageError, meant
 
 ALGORITHMS: dict[str, str] = {
     "pagerank": "how often a random surfer is at each vertex",
@@ -32,6 +32,8 @@ ALGORITHMS: dict[str, str] = {
     "cross_edges": "the edges that join a set of vertices with another one",
 }
 """What each algorithm finds, in a line."""
+ANSWERS_EDGES = frozenset({"egonet", "induced", "cross_edges"})
+"""Those whose answer is edges, with all their columns."""
 UNSAVED: dict[str, str] = {
     "degree": "reads the degrees once",
     "wcc": "goes over the arcs once",
@@ -45,11 +47,7 @@ UNSAVED: dict[str, str] = {
 
 def nearest(name: str) -> str:
     """What to say to a name that is none of them."""
-    from difflib import get_close_matches
-
-    near = get_close_matches(name, ALGORITHMS, 1)
-    meant = f", do you mean {near[0]}?" if near else ";"
-    return f"there is no algorithm {name!r}{meant} there are {', '.join(ALGORITHMS)}"
+    return f"there is no algorithm {name!r}{meant(name, ALGORITHMS) or ';'} there are {', '.join(ALGORITHMS)}"
 
 
 def find(name: str) -> Callable[..., Any]:
@@ -73,10 +71,19 @@ def check(name: str, options: dict[str, Any]) -> None:
     known = options_of(name)
     for key in options:
         if key not in known:
-            raise UsageError(f"{name} has no option {key!r}; it has {', '.join(known) or 'none'}")
+            near = meant(key, known)
+            raise UsageError(f"{name} has no option {key!r}{near or ';'} it has {', '.join(known) or 'none'}")
     for key, parameter in known.items():
         if parameter.default is inspect.Parameter.empty and key not in options:
             raise UsageError(f"{name} needs {key}")
+
+
+def columns_of(name: str, options: dict[str, Any]) -> list[str] | None:
+    """The edge columns that a run would read; None: all of them, in an answer of edges."""
+    if name in ANSWERS_EDGES:
+        return None
+    known = options_of(name)
+    return [options.get("weight") or known["weight"].default] if "weight" in known else []
 
 
 def stages_of(name: str, store: Any, options: dict[str, Any]) -> list[Any]:

@@ -10,8 +10,6 @@ import pyarrow as pa
 from penstock.errors import UsageError
 from penstock.graph import Graph
 
-_OWN = ("out_degree", "in_degree")
-
 
 def to_arrow(graph: Graph) -> pa.Table:
     """The edges as an Arrow table: source, target, columns. Undirected edges come once, the smaller id first."""
@@ -68,29 +66,7 @@ def to_scipy(graph: Graph, weight: str | None = None) -> Any:
 def to_networkx(graph: Graph, multigraph: bool | None = None) -> Any:
     """A NetworkX graph with the columns as attributes of edges and nodes. It is a multigraph if there are parallel
     edges, or as `multigraph` says; without it the last of parallel edges stays."""
-    try:
-        import networkx as nx
-    except ModuleNotFoundError:
-        raise UsageError("to_networkx needs NetworkX: pip install networkx") from None
-    if multigraph is None:
-        result = to_networkx(graph, False)
-        return result if result.number_of_edges() == graph.edges else to_networkx(graph, True)
-    kinds = {(True, False): nx.DiGraph, (True, True): nx.MultiDiGraph}
-    kinds |= {(False, False): nx.Graph, (False, True): nx.MultiGraph}
-    result = kinds[graph.directed, multigraph]()
-    for batch in graph.vertex_batches([name for name in graph.vertex_columns if name not in _OWN]):
-        result.add_nodes_from(_rows(batch, 1))
-    for batch in graph.edge_batches():
-        result.add_edges_from(_rows(batch, 2))
-    return result
-
-
-def _rows(batch: pa.RecordBatch, ends: int) -> Any:
-    """Tuples of the ids and a dict of the rest."""
-    ids, names = [column.to_pylist() for column in batch.columns[:ends]], batch.schema.names[ends:]
-    values = [column.to_pylist() for column in batch.columns[ends:]]
-    rows = zip(*values, strict=True) if values else (() for _ in range(len(batch)))
-    return zip(*ids, (dict(zip(names, row, strict=True)) for row in rows), strict=True)
+    return graph.to_networkx(multigraph)
 
 
 __all__ = ["to_arrow", "to_networkx", "to_numpy", "to_scipy"]

@@ -45,7 +45,8 @@ def open_source(source: Any, /, *, format: str | None = None, **options: Any) ->
     if found is None:
         raise InputError(
             f"{type(source).__name__} is nothing edges can be read from",
-            hint="give a path, a table (pandas, polars, DuckDB, Arrow), arrays, a sparse matrix or a NetworkX graph",
+            hint="give a path, a table (pandas, polars, DuckDB, Arrow), arrays, a list of pairs, a sparse matrix, a "
+            "NetworkX or an igraph graph",
         )
     return found
 

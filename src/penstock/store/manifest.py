@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from penstock.errors import DamagedStore, StoreError
+from penstock.errors import DamagedStore, StoreError, meant_path
 from penstock.store.checksum import checksum
 from penstock.store.columns import column_file, type_dtype
 from penstock.store.lock import is_locked
@@ -73,7 +73,7 @@ def _absent(store: Path) -> str:
     draft = store.parent / f".{store.name}.tmp"
     if draft.exists():
         return f"{store} does not exist; a build that was cut off lies in {draft}: run it again"
-    return f"{store} does not exist"
+    return f"{store} does not exist{meant_path(store)}"
 
 
 class _Wrong(Exception):

@@ -11,6 +11,7 @@ import pyarrow as pa
 from penstock.errors import InputError
 from penstock.ingest.source import STORAGE
 from penstock.ingest.tables.arrow import SlicedSource, brief
+from penstock.ingest.tables.host import on_host
 from penstock.ingest.tables.schema import TableOptions
 
 Column: TypeAlias = np.ndarray | pa.Array
@@ -44,7 +45,7 @@ def prepared(values: Any, column: str, where: str) -> Column:
     try:
         if isinstance(values, list | tuple):
             return _from_objects(values)
-        array = np.asarray(values)
+        array = np.asarray(on_host(values, where))
         if array.dtype.kind == "O" and array.ndim == 1:
             return _from_objects(array.tolist())
     except OverflowError:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.errors import InputError
+from penstock.errors import InputError, meant_path
 from penstock.ingest.source import EdgeChunk, EdgeSource, storage_dtype
 from penstock.ingest.tables.convert import to_chunk
 from penstock.ingest.tables.schema import Layout, TableOptions, layout
@@ -129,7 +129,8 @@ def _magic(path: Path) -> bytes:
 
 
 def unreadable(path: Path, error: OSError) -> InputError:
-    return InputError(f"cannot be read: {error.strerror or brief(error)}", path=path)
+    near = meant_path(path) if isinstance(error, FileNotFoundError) else ""
+    return InputError(f"cannot be read: {error.strerror or brief(error)}{near}", path=path)
 
 
 def brief(error: BaseException) -> str:

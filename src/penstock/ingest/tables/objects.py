@@ -10,6 +10,7 @@ import numpy as np
 
 from penstock.errors import InputError, UsageError
 from penstock.ingest.source import EdgeSource
+from penstock.ingest.tables.host import on_host
 from penstock.ingest.tables.schema import TableOptions
 
 ENDS = ("source", "target", "weight")
@@ -18,16 +19,25 @@ ENDS = ("source", "target", "weight")
 def open_object(obj: Any, **options: Any) -> EdgeSource | None:
     """Edges of an in-memory object; None if it is none that we know.
 
-    NumPy: `(source, target)` or `(source, target, weight)` as a tuple of arrays, an array of two or three columns, a
-    list of pairs, a structured array, a dict of columns. scipy.sparse: a square matrix. NetworkX: any graph. Anything
-    that offers an Arrow stream: pandas, Polars, DuckDB, pyarrow. Options are those of `TableOptions`; a NetworkX graph
-    also takes `vertex_columns`.
+    NumPy, or anything that speaks DLPack (PyTorch, CuPy): `(source, target)` or `(source, target, weight)` as a tuple
+    of arrays, an array of two or three columns; of NumPy also a structured array. A list of pairs, a dict of columns.
+    scipy.sparse: a square matrix. NetworkX, igraph: any graph. Anything that offers an Arrow stream: pandas, Polars,
+    DuckDB, pyarrow; a Polars LazyFrame is computed in batches. Options are those of `TableOptions`; a NetworkX graph also
+    takes `vertex_columns`.
     """
     if _is_instance(obj, "networkx", "Graph"):
         from penstock.ingest.tables.networks import NetworkSource
 
         vertex_columns = options.pop("vertex_columns", None)
         return NetworkSource(obj, _without_ends(options, "a NetworkX graph"), vertex_columns)
+    if _is_instance(obj, "igraph", "Graph"):
+        from penstock.ingest.tables.igraphs import IgraphSource
+
+        return IgraphSource(obj, _without_ends(options, "an igraph graph"))
+    if _is_instance(obj, "polars", "LazyFrame"):
+        from penstock.ingest.tables.arrow import StreamSource
+
+        return StreamSource(_computed(obj), TableOptions.of(options), "polars LazyFrame")
     if "scipy.sparse" in sys.modules and sys.modules["scipy.sparse"].issparse(obj):
         from penstock.ingest.tables.matrices import MatrixSource
 
@@ -44,6 +54,17 @@ def open_object(obj: Any, **options: Any) -> EdgeSource | None:
     from penstock.ingest.tables.arrays import ArraysSource
 
     return ArraysSource(columns, TableOptions.of(options), "dict of columns" if isinstance(obj, Mapping) else "arrays")
+
+
+def _computed(frame: Any) -> Any:
+    """The rows of a lazy frame as they are computed, where Polars knows how to; otherwise all of them."""
+    if not hasattr(frame, "collect_batches"):
+        return frame.collect()
+    import pyarrow as pa
+
+    schema = frame.head(0).collect().to_arrow().schema
+    batches = (batch for part in frame.collect_batches() for batch in part.to_arrow().cast(schema).to_batches())
+    return pa.RecordBatchReader.from_batches(schema, batches)
 
 
 def _is_instance(obj: Any, module: str, name: str) -> bool:
@@ -73,13 +94,15 @@ def _columns(obj: Any) -> dict[str, Any] | None:
         if len(widths) > 1 or not widths <= {2, 3}:
             raise InputError("a list of edges holds (source, target) pairs or (source, target, weight) triples")
         return dict(zip(ENDS, map(list, zip(*obj, strict=True)), strict=False))
-    if hasattr(obj, "__array__") or hasattr(obj, "__array_interface__"):
-        array = np.asarray(obj)
+    if any(hasattr(obj, name) for name in ("__array__", "__array_interface__", "__dlpack__")):
+        array = np.asarray(on_host(obj, "arrays"))
         if array.dtype.names:
             return {name: array[name] for name in array.dtype.names}
         if array.ndim != 2 or array.shape[1] not in (2, 3):
             shape = " x ".join(map(str, array.shape)) or "a scalar"
-            raise InputError(f"an array of edges has two or three columns, this one is {shape}")
+            rows = array.ndim == 2 and array.shape[0] in (2, 3)
+            hint = "its rows are the ends: give them as a tuple, (a[0], a[1])" if rows else None
+            raise InputError(f"an array of edges has two or three columns, this one is {shape}", hint=hint)
         return {name: array[:, i] for i, name in enumerate(ENDS[: array.shape[1]])}
     return None
 

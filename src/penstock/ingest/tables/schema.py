@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
-from penstock.errors import InputError, UsageError
+from penstock.errors import InputError, UsageError, meant
 from penstock.ingest.source import storage_dtype
 
 KNOWN_ENDS = (
@@ -93,7 +93,8 @@ def layout(schema: pa.Schema, options: TableOptions, name: str) -> Layout:
 def require(column: str, names: Sequence[str], where: str) -> None:
     if column not in names:
         there = ", ".join(map(repr, names)) or "none"
-        raise InputError(f"there is no column {column!r}; the columns are {there}", path=where)
+        near = meant(column, names)
+        raise InputError(f"there is no column {column!r}{near or ';'} the columns are {there}", path=where)
 
 
 def fill_scalars(fill: Mapping[str, Any], columns: Mapping[str, pa.DataType], name: str) -> dict[str, pa.Scalar]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.errors import InputError, UsageError
+from penstock.errors import InputError, UsageError, meant_path
 
 MAGIC = {
     b"\x1f\x8b": "gzip",
@@ -64,7 +64,7 @@ class TextFile:
         self.path = Path(path)
         try:
             if not self.path.is_file():
-                reason = "is a directory" if self.path.is_dir() else "no such file"
+                reason = "is a directory" if self.path.is_dir() else f"no such file{meant_path(self.path)}"
                 raise InputError(reason, path=self.path)
             self.size = self.path.stat().st_size
             with self.path.open("rb") as file:
