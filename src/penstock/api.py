@@ -110,6 +110,7 @@ def run(algorithm: str | Program, graph: Any, **options: Any) -> Any:
     >>> run("bfs", g, source=7, memory_limit="1GB").top(10)   # doctest: +SKIP
     """
     from penstock.algorithms import custom, registry
+    from penstock.observe.events import current
 
     chosen, rest = _split(options)
     handle = _graph(algorithm, graph, chosen, rest)
@@ -117,7 +118,7 @@ def run(algorithm: str | Program, graph: Any, **options: Any) -> Any:
         result = registry.run(algorithm, handle, chosen, rest)
     else:
         result = custom.run(algorithm, handle, chosen, rest)
-    result.graph = handle
+    result.graph, result.events = handle, current()
     return result
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.errors import UsageError
+from penstock.observe.events import Events
 from penstock.store.whole import whole_file
 
 _GROUP = 1 << 20
@@ -25,6 +26,8 @@ class Rows(ABC):
     stats: dict[str, Any]
     graph: Any = None
     """What they were computed on, once a run has ended. Held, so that the store of one that is temporary stays."""
+    events: Events | None = None
+    """The recording that the run was in, if there was one."""
 
     @property
     @abstractmethod

@@ -8,6 +8,7 @@ import pytest
 
 from penstock.errors import DoesNotFit
 from penstock.memory.ledger import Ledger
+from penstock.observe.events import recording
 
 MIB = 1 << 20
 
@@ -126,3 +127,27 @@ def test_array_outside_a_scope_is_held_until_its_last_view_dies(count: int) -> N
     del view
     assert ledger.used == 0
     assert ledger.empty((3, 4), np.int32, "x").shape == (3, 4)
+
+
+def test_what_held_the_most_is_known_afterwards() -> None:
+    ledger = Ledger(1 << 20)
+    first = ledger.reserve(300, "ring")
+    with ledger.reserve(500, "cache"):
+        first.resize(400)
+    ledger.reserve(100, "later")
+    assert ledger.peak == 900
+    assert ledger.at_peak == {"ring": 400, "cache": 500}
+
+
+def test_who_records_sees_the_account_rise_and_fall() -> None:
+    with recording() as events:
+        ledger, device = Ledger(1 << 30), Ledger(1 << 30, "gpu_memory_limit")
+    with ledger.reserve(1 << 20, "ring"), device.reserve(1 << 17, "frames"):
+        ledger.reserve(8, "small")
+    levels = [(level.name, level.value) for level in events.levels]
+    assert levels == [
+        ("host memory/ring", 1 << 20),
+        ("device memory/frames", 1 << 17),
+        ("device memory/frames", 0),
+        ("host memory/ring", 0),
+    ]

@@ -10,6 +10,7 @@ import numpy as np
 from penstock.config import Settings
 from penstock.engine.engine import Engine, Outcome
 from penstock.engine.explain import Reading, Stage, foreseen
+from penstock.engine.rates import limits
 from penstock.engine.vectors import Slots
 from penstock.errors import DoesNotFit, UsageError
 from penstock.graph import Graph
@@ -110,14 +111,31 @@ class Job:
             cache_hits=hits,
             memory_limit=self.settings.memory_limit,
             ledger_peak=engine.ledger.peak,
+            ledger_at_peak=engine.ledger.at_peak,
             spilled=engine.vectors.spilled,
             plans=[plan.as_dict() for plan in engine.plans[:8]],
             prediction=foreseen(engine, loaded=bool(self.graph.loaded)),
+            graph=self._graph(),
+            limits=limits(self.store.path, self.settings.threads),
             **notes,
         )
         if (device := engine.device_figures(self._arcs())) is not None:
             stats.note(gpu=device)
         return stats.as_dict()
+
+    def _graph(self) -> dict[str, Any]:
+        """What the run was about."""
+        store = self.store
+        return {
+            "path": str(store.path),
+            "vertices": store.vertices,
+            "active": store.active,
+            "edges": store.edges,
+            "arcs": store.direction("out").arcs if store.has_direction("out") else store.direction("in").arcs,
+            "directed": store.directed,
+            "page_size": store.page_size,
+            "pages": {name: len(store.direction(name)) for name in store.meta["directions"]},
+        }
 
     def _arcs_per_second(self) -> float | None:
         """Of the supersteps that pass over all arcs; those of a frontier would tell more of the graph than of us."""

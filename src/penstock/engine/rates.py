@@ -186,6 +186,20 @@ def load(folder: Path, threads: int) -> Rates | None:
     return None
 
 
+def limits(folder: Path, threads: int) -> dict[str, Any] | None:
+    """How fast the pipes of this machine are, in bytes per second, for a run to be compared with; None where nobody
+    has measured it."""
+    host, device = load(folder, threads), load_gpu()
+    if host is None and device is None:
+        return None
+    found: dict[str, Any] = {}
+    if host is not None:
+        found |= {name: getattr(host, name) for name in ("disk", "touch", "load", "memory", "date")}
+    if device is not None:
+        found["gpu"] = {name: getattr(device, name) for name in ("name", "copy", "memory", "date")}
+    return found
+
+
 def save(rates: Rates, folder: Path) -> Path:
     """Keep rates beside those of other machines and folders."""
     return _keep(key_of(folder, rates.threads), rates.as_dict())
@@ -237,6 +251,7 @@ __all__ = [
     "Rates",
     "kept_in",
     "key_of",
+    "limits",
     "load",
     "load_gpu",
     "save",

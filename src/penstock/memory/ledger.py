@@ -12,9 +12,12 @@ import numpy as np
 
 from penstock.errors import DoesNotFit
 from penstock.memory.buffers import allocate, allocated_size
+from penstock.observe.events import current
 
 _MAPPED_FROM = 1 << 20
 _HUGE_FROM = 4 << 20
+_SHOWN_FROM = 1 << 16
+"""Bytes from which a change is worth a point on the curve of somebody who records."""
 Shape = int | tuple[int, ...]
 
 
@@ -49,6 +52,8 @@ class Ledger:
         self._lock = threading.Lock()
         self._used = self._peak = 0
         self._by_what: dict[str, int] = {}
+        self._at_peak: dict[str, int] = {}
+        self._events, self._tier = current(), "host" if setting == "memory_limit" else "device"
         # Arrays die wherever the collector runs, perhaps under our own lock: their bytes wait here for the next caller.
         self._dead: deque[Reservation] = deque()
         self._escaped: list[tuple[weakref.ref[np.ndarray], int]] = []
@@ -92,6 +97,12 @@ class Ledger:
     def peak(self) -> int:
         return self._peak
 
+    @property
+    def at_peak(self) -> dict[str, int]:
+        """What held how many bytes when the account was fullest."""
+        with self._lock:
+            return dict(self._at_peak)
+
     def heartbeat(self) -> dict[str, Any]:
         """The account now. `escaped`: arrays still referenced though their scope has ended, no longer in `used`."""
         with self._lock:
@@ -131,9 +142,15 @@ class Ledger:
         if self._used + nbytes > self.limit:
             raise DoesNotFit(what, needed=self._used + nbytes, limit=self.limit, setting=self.setting)
         self._used += nbytes
-        self._peak = max(self._peak, self._used)
         if nbytes:
             self._by_what[what] = self._by_what.get(what, 0) + nbytes
+        if self._used > self._peak:
+            self._peak, self._at_peak = self._used, dict(self._by_what)
+        self._show(nbytes, what)
+
+    def _show(self, change: int, what: str) -> None:
+        if self._events is not None and change >= _SHOWN_FROM:
+            self._events.count(f"{self._tier} memory/{what}", self._by_what.get(what, 0))
 
     def _drop(self, reservation: Reservation) -> None:
         if reservation._released:
@@ -148,6 +165,7 @@ class Ledger:
             self._by_what[what] = left
         else:
             self._by_what.pop(what, None)
+        self._show(nbytes, what)
 
     def _release(self, reservation: Reservation) -> None:
         with self._lock:
