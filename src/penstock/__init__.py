@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from penstock.engine.program import NUMBER, Combine, Pair, Row, Sweep
     from penstock.export.objects import to_arrow, to_networkx, to_numpy, to_scipy
     from penstock.graph import Graph
+    from penstock.mapreduce.keyvalue import KeyValue
+    from penstock.mapreduce.multivalue import KeyMultiValue
+    from penstock.mapreduce.session import MapReduce
     from penstock.result import Result
 
 # Loaded when first used: `import penstock` costs nothing, and Numba comes with the first kernel.
@@ -38,14 +41,20 @@ _LAZY = {
     "engine.program": ("NUMBER", "Combine", "Pair", "Row", "Sweep"),
     "export.objects": ("to_arrow", "to_networkx", "to_numpy", "to_scipy"),
     "graph": ("Graph",),
+    "mapreduce.keyvalue": ("KeyValue",),
+    "mapreduce.multivalue": ("KeyMultiValue",),
+    "mapreduce.session": ("MapReduce",),
     "result": ("Result",),
 }  # fmt: skip
 _HOMES = {name: module for module, names in _LAZY.items() for name in names}
+_FOLDERS = {"gimv": "algorithms.gimv", "jobs": "apps.jobs", "mapreduce": "mapreduce", "matrix": "apps.matrix"}
 
 
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
         value = getattr(importlib.import_module(f"penstock.{_HOMES[name]}"), name)
+    elif name in _FOLDERS:  # pk.jobs.word_count
+        value = importlib.import_module(f"penstock.{_FOLDERS[name]}")
     elif name in ALGORITHMS:  # pk.bfs(g, source=7) is pk.run("bfs", g, source=7)
         value = penstock.api.algorithm(name)
     else:
@@ -55,7 +64,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES, *ALGORITHMS})
+    return sorted({*globals(), *_HOMES, *_FOLDERS, *ALGORITHMS})
 
 
 __all__ = [
@@ -70,6 +79,9 @@ __all__ = [
     "Combine",
     "Edges",
     "Graph",
+    "KeyMultiValue",
+    "KeyValue",
+    "MapReduce",
     "Monoid",
     "Pair",
     "Result",
@@ -83,7 +95,11 @@ __all__ = [
     "from_edges",
     "from_networkx",
     "generate",
+    "gimv",
     "ingest",
+    "jobs",
+    "mapreduce",
+    "matrix",
     "open",
     "pagerank",
     "pair",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import shlex
 import signal
 import subprocess
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 
 _BLOCK = 1 << 16
 _TAIL = 4096
+_PATIENCE = 0.5
+"""Seconds after which a thread that waits looks up. Libraries set handlers after which the kernel goes on with a read
+or with a wait for a lock as if there had been no interrupt; only what ends by itself lets Python see it."""
 Feed = Callable[[IO[bytes]], None]
 
 
@@ -119,10 +123,11 @@ class _Runs:
                 with self._changed:
                     number = self._next
                     if self._stopped or number >= len(self.tasks):
-                        return
+                        break
                     self._next += 1
                 self._run(number, out)
                 bar.advance()
+            self._wait_for_turn(len(self.tasks))  # an interrupt has to find someone who looks up
         except BaseException:
             self.stop()
             raise
@@ -163,7 +168,7 @@ class _Runs:
             each.start()
         try:
             self._collect(number, process, out)
-            status = process.wait()
+            status = _ended(process)
             for each in helpers:
                 each.join()
         finally:
@@ -192,7 +197,8 @@ class _Runs:
     def _wait_for_turn(self, number: int) -> bool:
         """Whether it has come; False when all is to end."""
         with self._changed:
-            self._changed.wait_for(lambda: self._stopped or self._turn == number)
+            while not self._stopped and self._turn != number:
+                self._changed.wait(_PATIENCE)
             return not self._stopped
 
     def _collect(self, number: int, process: subprocess.Popen[bytes], out: Any) -> None:
@@ -203,7 +209,7 @@ class _Runs:
         size = 0
         rest = b""
         with self.mr.room.reserve(2 * most, "lines of a program"):
-            while block := process.stdout.read(_BLOCK):
+            while block := _read(process.stdout.fileno()):
                 at = block.rfind(b"\n") + 1
                 if not at:
                     rest += block
@@ -228,6 +234,21 @@ class _Runs:
         except InputError as error:
             task = self.tasks[number]
             raise InputError(f"program {task.words[0]!r} printed for {task.what}: {error}") from None
+
+
+def _read(descriptor: int) -> bytes:
+    """The next bytes; none at the end. A poll is never taken up again by the kernel, as a read may be."""
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    while not poll.poll(1000 * _PATIENCE):
+        pass
+    return os.read(descriptor, _BLOCK)
+
+
+def _ended(process: subprocess.Popen[bytes]) -> int:
+    while True:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return process.wait(_PATIENCE)
 
 
 def _drain(pipe: IO[bytes], tail: bytearray) -> None:

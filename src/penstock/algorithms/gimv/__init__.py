@@ -6,4 +6,6 @@ from __future__ import annotations
 from penstock.algorithms.gimv.jobs import components, diameter, pagerank, rwr
 from penstock.algorithms.gimv.operation import gimv
 
-__all__ = ["components", "diameter", "gimv", "pagerank", "rwr"]
+multiply = gimv
+
+__all__ = ["components", "diameter", "gimv", "multiply", "pagerank", "rwr"]

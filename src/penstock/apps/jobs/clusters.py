@@ -4,6 +4,7 @@ Returns   (cluster, (center, size)), by cluster; `labels` has the cluster of eac
 Phases    each chunk of points adds up those of each cluster (map, with its own combiner); the sums of a cluster meet
           (reduce) and make its next center; until no center moves by more than tol, or max_iter rounds.
 Start     k different points, drawn by the seed; a cluster without points keeps its center
+Ranks     share out a file; an array is each rank's own. Clusters are the same on every rank, labels those of its points
 Ref       Lloyd 1982
 """
 
@@ -28,13 +29,15 @@ def kmeans(mr: MapReduce, points: Any, k: int, *, max_iter: int = 100, tol: floa
     """The clusters of points: an array of two dimensions, or the path of one (.npy)."""
     from penstock.apps.jobs.kernels import nearest
 
-    data = _points(points)
-    if not 1 <= k <= len(data):
-        raise UsageError(f"k must be from 1 to the number of points, {len(data)}, not {k}")
+    data, first, total = _points(mr, points)
+    if not 1 <= k <= total:
+        raise UsageError(f"k must be from 1 to the number of points, {total}, not {k}")
     if max_iter < 0 or not tol >= 0:
         raise UsageError(f"max_iter and tol must not be negative, not {max_iter} and {tol}")
-    pairs = points_of(mr, data)
-    centers = np.array(data[np.sort(np.random.default_rng(seed).choice(len(data), k, replace=False))], np.float64)
+    pairs = points_of(mr, data, first)
+    drawn = np.sort(np.random.default_rng(seed).choice(total, k, replace=False)) - first
+    mine = np.array(data[drawn[(drawn >= 0) & (drawn < len(data))]], np.float64)
+    centers = np.concatenate(mr.communicator.allgather(mine))
     kind = np.dtype([("sum", np.float64, (data.shape[1],)), ("count", np.int64)])
     sizes = np.zeros(k, np.int64)
     for _ in range(max_iter + 1):
@@ -48,11 +51,11 @@ def kmeans(mr: MapReduce, points: Any, k: int, *, max_iter: int = 100, tol: floa
             made["sum"], made["count"] = sums, counts
             return np.arange(k, dtype=np.int64), made
 
-        after, sizes = centers.copy(), np.zeros(k, np.int64)
+        sums, sizes = np.zeros_like(centers), np.zeros(k, np.int64)
         for cluster, parts in mapped(pairs, add_up, np.int64, kind).collate():
-            sizes[cluster] = parts["count"].sum()
-            if sizes[cluster]:
-                after[cluster] = parts["sum"].sum(axis=0) / sizes[cluster]
+            sums[cluster], sizes[cluster] = parts["sum"].sum(axis=0), parts["count"].sum()
+        sums, sizes = mr.communicator.allreduce(sums), mr.communicator.allreduce(sizes)  # a cluster is on one rank
+        after = np.where(sizes[:, None] > 0, sums / np.maximum(sizes, 1)[:, None], centers)
         moved = float(np.abs(after - centers).max(initial=0.0))
         if moved <= tol or _ == max_iter:
             break
@@ -73,29 +76,40 @@ def labels(mr: MapReduce, points: Any, clusters: KeyValue) -> KeyValue:
         labelled(values["point"], centers, found)
         return keys, found
 
-    return mapped(points_of(mr, _points(points)), label, np.int64, np.int64)
+    data, first, _ = _points(mr, points)
+    return mapped(points_of(mr, data, first), label, np.int64, np.int64)
 
 
-def points_of(mr: MapReduce, data: np.ndarray) -> KeyValue:
-    """(place, point) of every point."""
+def points_of(mr: MapReduce, data: np.ndarray, first: int = 0) -> KeyValue:
+    """(place, point) of every point; `first` is the place of the first of them."""
     kind = np.dtype([("point", np.float64, (data.shape[1],))])
 
     def pieces() -> Iterator[tuple[np.ndarray, np.ndarray]]:
         for begin in range(0, len(data), _PIECE):
             some = np.array(data[begin : begin + _PIECE], np.float64)
-            yield np.arange(begin, begin + len(some), dtype=np.int64), some.reshape(-1).view(kind)
+            yield np.arange(first + begin, first + begin + len(some), dtype=np.int64), some.reshape(-1).view(kind)
 
     return mr.keyvalue(pieces(), key=np.int64, value=kind)
 
 
-def _points(points: Any) -> np.ndarray:
+def _points(mr: MapReduce, points: Any) -> tuple[np.ndarray, int, int]:
+    """This rank's points, the place of the first of them, and how many all ranks have."""
+    rank, ranks = mr.communicator.rank, mr.communicator.size
     if isinstance(points, str | os.PathLike):
         try:
-            data = np.load(Path(points), mmap_mode="r")
-        except ValueError as error:
-            raise InputError("this is no NumPy array", path=points, hint="save it with numpy.save") from error
+            whole = np.load(Path(points), mmap_mode="r")
+        except OSError as error:
+            raise InputError(f"cannot be read: {error.strerror or error}", path=points) from None
+        except (ValueError, EOFError):
+            raise InputError("this is no NumPy array", path=points, hint="save it with numpy.save") from None
+        data = _checked(whole)[len(whole) * rank // ranks : len(whole) * (rank + 1) // ranks]
     else:
-        data = np.asarray(points)
+        data = _checked(np.asarray(points))
+    counts = mr.communicator.allgather(len(data))
+    return data, sum(counts[:rank]), sum(counts)
+
+
+def _checked(data: np.ndarray) -> np.ndarray:
     if data.ndim != 2 or data.dtype.kind not in "iufb" or not data.shape[1]:
         raise UsageError(f"points are an array of numbers of two dimensions, not {data.dtype} of {data.ndim}")
     return data

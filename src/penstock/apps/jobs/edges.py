@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -25,18 +26,24 @@ _HALF = np.uint64(32)
 
 def edges_of(mr: MapReduce, edges: Any) -> KeyValue:
     """(source, target) of every edge, as uint64. `edges` is a graph, the path of a store or of an edge list in any
-    format that `ingest` reads, a pair of arrays, or a KeyValue. Ids are whole numbers that are not negative."""
+    format that `ingest` reads, a pair of arrays, or a KeyValue. Ids are whole numbers that are not negative. Ranks
+    share out what lies in a store or in files; arrays and pairs are each rank's own."""
     if isinstance(edges, KeyValue):
         return edges if edges.key == VERTEX and edges.value == VERTEX else mapped(edges, _as_vertices, VERTEX, VERTEX)
     if isinstance(edges, str | os.PathLike) and Path(edges).is_dir():
         with Graph.open(edges) as graph:
             return edges_of(mr, graph)
     if isinstance(edges, Graph):
-        return mr.keyvalue(_of_graph(edges), key=VERTEX, value=VERTEX)
+        return mr.keyvalue(_dealt(mr, _of_graph(edges)), key=VERTEX, value=VERTEX)
     if isinstance(edges, tuple) and len(edges) == 2:
         source, target = (_vertices(np.asarray(ends)) for ends in edges)
         return mr.keyvalue(source, target, key=VERTEX, value=VERTEX)
-    return mr.keyvalue(_of_source(mr, edges), key=VERTEX, value=VERTEX)
+    return mr.keyvalue(_dealt(mr, _of_source(mr, edges)), key=VERTEX, value=VERTEX)
+
+
+def _dealt(mr: MapReduce, pieces: Iterator[Any]) -> Iterator[Any]:
+    """Every size-th piece is this rank's."""
+    return islice(pieces, mr.communicator.rank, None, mr.communicator.size)
 
 
 def _of_graph(graph: Graph) -> Iterator[tuple[np.ndarray, np.ndarray]]:

@@ -15,7 +15,7 @@ from penstock.mapreduce.session import MapReduce
 
 
 def histogram(mr: MapReduce, keys: Any) -> KeyValue:
-    """Counts of equal keys: of a KeyValue, an array, or a list."""
+    """Counts of equal keys: of a KeyValue, an array, or a list; with several ranks, of what each has."""
     pairs = keys if isinstance(keys, KeyValue) else mr.keyvalue(keys)
     return pairs.compress("count").collate().reduce("sum").sort_keys()
 

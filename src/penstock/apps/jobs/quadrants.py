@@ -40,7 +40,7 @@ def rmat(
     chances = np.array([a, b, c, d])
     found = mr.keyvalue(key=np.uint64)
     drawn, key = 0, np.uint64(seed)
-    while (missing := wanted - len(found)) > 0:
+    while (missing := wanted - found.total) > 0:
         first = drawn
 
         def task(number: int, missing: int = missing, first: int = first) -> tuple[np.ndarray, None]:
@@ -50,7 +50,7 @@ def rmat(
             return out, None
 
         with mr.writer(np.uint64, None) as writer:
-            for number in range(-(-missing // _PIECE)):
+            for number in range(mr.communicator.rank, -(-missing // _PIECE), mr.communicator.size):
                 writer.add_chunk(*task(number))
             fresh = writer.done()
         drawn += missing

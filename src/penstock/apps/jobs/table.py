@@ -79,6 +79,11 @@ class WordTable:
 def summed(pairs: Any) -> Any:
     """The sum of the values of each key: pairs are cut by the hash of their keys into parts small enough for the table
     of a combiner, whatever they hold."""
+    with pairs.aggregate("hash") as moved:
+        return _summed(moved)
+
+
+def _summed(pairs: Any) -> Any:
     mr = pairs.mr
     room = mr.work_bytes // 2
     parts = max(1, -(-(len(pairs) * 48 + pairs.nbytes) // room))

@@ -45,12 +45,13 @@ def _every(pairs: KeyValue) -> KeyValue:
 
 def _numbered(mr: MapReduce, pairs: KeyValue) -> KeyValue:
     """(vertex, number of an edge) of both ends of each edge; loops join nothing."""
+    rank, ranks = mr.communicator.rank, mr.communicator.size
     with mr.writer(VERTEX, TAGGED) as writer:
         first = 0
         for keys, values in arrays_of(pairs):
             apart = keys != values
             count = int(apart.sum())
-            numbers = np.arange(first, first + count, dtype=np.uint64)
+            numbers = np.arange(first, first + count, dtype=np.uint64) * np.uint64(ranks) + np.uint64(rank)
             first += count
             ends = np.concatenate([keys[apart], values[apart]])
             writer.add_chunk(ends, _tagged(np.concatenate([numbers, numbers]), False))
