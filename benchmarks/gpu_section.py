@@ -44,6 +44,7 @@ class Sizes:
     pinned: int = 256 << 20
     sort_limit: int = 1 << 30
     """Of device memory for sorting; four times that is sorted."""
+    ring: int = 8 << 20
     disk_passes: int = 8
     disk_threads: tuple[int, ...] = (2, 4, 8, 16)
     repeats: int = 3
@@ -59,7 +60,7 @@ class Sizes:
         return Sizes(
             scale=4, small=4, big=4, big_limit=29_900, page_size="4KiB", edge_factor=80, duplicates="keep",
             sources=1, verified=1, iterations=1, checked_iterations=1, delta=1e6, streams=(2,), cached=(0, 100),
-            devices=(2,), traversals=1, metered=0.0, pinned=1 << 16, sort_limit=1 << 14, disk_passes=1,
+            devices=(2,), traversals=1, metered=0.0, pinned=1 << 16, sort_limit=1 << 14, ring=1 << 12, disk_passes=1,
             disk_threads=(1, 2), repeats=0, tests=("tests/observe/test_energy.py",), marker="not gpu", processes=2,
         )  # fmt: skip
 

@@ -24,7 +24,8 @@ _PART = 1 << 20
 
 @functools.cache
 def _crew() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(max(1, min(_THREADS, available_threads())), "penstock-staging")
+    # Twice: copies go both ways at the same time.
+    return ThreadPoolExecutor(max(1, min(2 * _THREADS, available_threads())), "penstock-staging")
 
 
 def _copy(target: np.ndarray, source: np.ndarray) -> None:
@@ -105,4 +106,60 @@ def upload(target: Any, source: np.ndarray) -> None:
             stream.synchronize()
 
 
-__all__ = ["HALF", "download", "upload"]
+class Ring:
+    """Pieces of pinned memory that copies on any stream go through, one direction for each ring. Unlike `upload` and
+    `download` it holds up no other stream. One thread at a time."""
+
+    def __init__(self, nbytes: int = HALF, pieces: int = 3) -> None:
+        self.nbytes = nbytes * pieces
+        found = [gpu.pinned(nbytes) for _ in range(pieces)]
+        self._pieces = [np.empty(nbytes, np.uint8) if piece is None else piece for piece in found]
+        self._events: list[gpu.Event | None] = [None] * pieces
+        self._next = 0
+
+    def send(self, stream: gpu.Stream, target: Any, source: np.ndarray) -> None:
+        """Begin to copy host memory to the device. The source is read when this returns, and may be changed."""
+        flat, given = _flat(target), _flat(source)
+        step = len(self._pieces[0])
+        for a in range(0, given.nbytes, step):
+            b = min(a + step, given.nbytes)
+            number, piece = self._take()
+            _copy(piece[: b - a], given[a:b])
+            stream.copy(flat[a:b], piece[: b - a])
+            self._events[number] = stream.record()
+
+    def receive(self, stream: gpu.Stream, target: np.ndarray, source: Any) -> None:
+        """Copy an array on the device to the host, after what was put into the stream before; complete when this
+        returns."""
+        flat, out = _flat(source), _flat(target)
+        step = len(self._pieces[0])
+        waiting: list[tuple[int, int, int]] = []
+
+        def settle() -> None:
+            number, a, b = waiting.pop(0)
+            event = self._events[number]
+            if event is not None:
+                event.synchronize()
+            _copy(out[a:b], self._pieces[number][: b - a])
+
+        for a in range(0, flat.nbytes, step):
+            b = min(a + step, flat.nbytes)
+            if len(waiting) == len(self._pieces):
+                settle()
+            number, piece = self._take()
+            stream.fetch(piece[: b - a], flat[a:b])
+            self._events[number] = stream.record()
+            waiting.append((number, a, b))
+        while waiting:
+            settle()
+
+    def _take(self) -> tuple[int, np.ndarray]:
+        number = self._next
+        self._next = (number + 1) % len(self._pieces)
+        event = self._events[number]
+        if event is not None:
+            event.synchronize()
+        return number, self._pieces[number]
+
+
+__all__ = ["HALF", "Ring", "download", "upload"]

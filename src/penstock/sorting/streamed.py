@@ -22,9 +22,11 @@ import numpy as np
 from penstock.memory import gpu
 from penstock.memory.ledger import Ledger
 from penstock.memory.pinned import WORTH, pinning
+from penstock.memory.staging import Ring
 from penstock.memory.timeline import Timeline
 from penstock.sorting.gpu import Held, Slot, Workspace, as_words, capacity
 from penstock.sorting.gpu_kernels import BLOCK, blocks, cut, launcher
+from penstock.sorting.mover import Mover
 from penstock.sorting.partition import choose_splitters
 
 STREAMS = 3
@@ -95,16 +97,19 @@ def sort_on_gpu(
     device: Ledger,
     *,
     pin: bool = True,
+    rings: tuple[Ring, Ring] | None = None,
     streams: int = STREAMS,
 ) -> SortFigures:
     """Sort uint64 keys and columns of any width with them into the other arrays; these are overwritten.
 
-    `device` is the budget of the GPU that is in use. With `pin` large arrays are pinned while it lasts.
+    `device` is the budget of the GPU that is in use. With `pin` large arrays are pinned while it lasts, which takes
+    longer than to sort them; memory that is not pinned and will not be again goes through `rings`, one each way.
     """
     figures = SortFigures(pairs=len(keys))
     began = perf_counter()
     with contextlib.ExitStack() as stack:
-        if pin:
+        mover = stack.enter_context(Mover(rings))
+        if pin and rings is None:
             for array in (keys, *columns, out_keys, *out_columns):
                 if array.nbytes >= WORTH:
                     stack.enter_context(pinning(array))
@@ -114,9 +119,9 @@ def sort_on_gpu(
         source, target = _host(keys, columns), _host(out_keys, out_columns)
         timeline = Timeline()
         if len(keys) <= capacity(device.free, widths, 1):
-            _in_core(source, target, device, widths, timeline, figures)
+            _in_core(source, target, device, widths, mover, timeline, figures)
         else:
-            sorter = _Sorter(source, target, device, widths, streams, timeline, figures)
+            sorter = _Sorter(source, target, device, widths, streams, mover, timeline, figures)
             try:
                 sorter.sort()
             finally:
@@ -132,7 +137,13 @@ def _host(keys: np.ndarray, columns: list[np.ndarray]) -> _Host:
 
 
 def _in_core(
-    source: _Host, target: _Host, device: Ledger, widths: list[int], timeline: Timeline, figures: SortFigures
+    source: _Host,
+    target: _Host,
+    device: Ledger,
+    widths: list[int],
+    mover: Mover,
+    timeline: Timeline,
+    figures: SortFigures,
 ) -> None:
     """All at once. Payload is on its way while keys are sorted, and keys while payload is fetched."""
     count = len(source.keys)
@@ -144,22 +155,24 @@ def _in_core(
     try:
         workspace = Workspace(device, count)
         with timeline.span(slot.stream, 0, "copy keys in", bytes=source.keys.nbytes):
-            slot.stream.copy(slot.keys, source.keys)
+            mover.send(slot.stream, slot.keys, source.keys)
         for there, here in zip(slot.sources, source.columns, strict=True):
             with timeline.span(beside, 1, "copy payload in", bytes=here.nbytes):
-                beside.copy(there, here)
+                mover.send(beside, there, here)
         with timeline.span(slot.stream, 0, "sort", pairs=count):
             workspace.sort(slot.stream, slot.keys)
         beside.wait(slot.stream.record())
-        with timeline.span(slot.stream, 0, "copy keys out", bytes=source.keys.nbytes):
-            slot.stream.fetch(target.keys, slot.keys)
+        about = timeline.span(slot.stream, 0, "copy keys out", bytes=source.keys.nbytes)
+        mover.receive(slot.stream, [(target.keys, slot.keys)], about)
         for (one, other, words), there, here in zip(slot.args, slot.targets, target.columns, strict=True):
             with timeline.span(beside, 1, "gather"):
                 workspace.gather(beside, one, other, count, words)
-            with timeline.span(beside, 1, "copy payload out", bytes=here.nbytes):
-                beside.fetch(here, there)
+            about = timeline.span(beside, 1, "copy payload out", bytes=here.nbytes)
+            mover.receive(beside, [(here, there)], about)
+        mover.settle()
         figures.copied = 2 * sum(array.nbytes for array, _ in source.parts)
     finally:
+        mover.stop()
         slot.stream.synchronize()
         beside.synchronize()
         slot.close()
@@ -181,9 +194,11 @@ class _Sorter:
         device: Ledger,
         widths: list[int],
         streams: int,
+        mover: Mover,
         timeline: Timeline,
         figures: SortFigures,
     ) -> None:
+        self._mover = mover
         self._source, self._target, self._timeline, self._figures = source, target, timeline, figures
         self._device, count = device, len(source.keys)
         self._each = 8 + sum(widths)
@@ -208,6 +223,7 @@ class _Sorter:
         return -(-10 * len(self._source.keys) // (9 * max(1, self._capacity)))
 
     def close(self) -> None:
+        self._mover.stop()
         for slot in self._slots:
             slot.stream.synchronize()
             slot.close()
@@ -256,6 +272,7 @@ class _Sorter:
                 )  # fmt: skip
                 slot.stream.fetch(bounds[number], of_slots[slot.number])
             self._fetch(slot, self._source, job)
+        self._mover.settle()
         for slot in self._slots:
             slot.stream.synchronize()
         firsts = np.array(edges[:-1], np.int64)[:, None]
@@ -281,6 +298,7 @@ class _Sorter:
             at += job.count
             number += 1
         self._figures.buckets = number
+        self._mover.settle()
         for slot in self._slots:
             slot.stream.synchronize()
 
@@ -342,17 +360,18 @@ class _Sorter:
             slot = self._slots[number % len(self._slots)]
             self._bring(slot, self._source, job)
             ahead.append((slot, job))
-            if len(ahead) == len(self._slots):
+            if len(ahead) == max(1, len(self._slots) - 1):
                 yield ahead.popleft()
         yield from ahead
 
     def _bring(self, slot: Slot, host: _Host, job: _Job) -> None:
+        self._mover.settle(slot.stream)
         with self._timeline.span(slot.stream, slot.number, "copy in", bytes=job.count * self._each):
             at = 0
             for begin, end in job.pieces:
                 for (array, words), there in zip(host.parts, (slot.keys, *slot.sources), strict=True):
                     source = array[begin * words : end * words]
-                    slot.stream.copy(there[at * words : at * words + len(source)], source)
+                    self._mover.send(slot.stream, there[at * words : at * words + len(source)], source)
                 at += end - begin
         self._figures.copied += 2 * job.count * self._each
 
@@ -366,10 +385,12 @@ class _Sorter:
 
     def _fetch(self, slot: Slot, host: _Host, job: _Job) -> None:
         found = slot.targets if job.sort else slot.sources
-        with self._timeline.span(slot.stream, slot.number, "copy out", bytes=job.count * self._each):
-            for (array, words), there in zip(host.parts, (slot.keys, *found), strict=True):
-                target = array[job.at * words : (job.at + job.count) * words]
-                slot.stream.fetch(target, there[: len(target)])
+        copies = []
+        for (array, words), there in zip(host.parts, (slot.keys, *found), strict=True):
+            target = array[job.at * words : (job.at + job.count) * words]
+            copies.append((target, there[: len(target)]))
+        about = self._timeline.span(slot.stream, slot.number, "copy out", bytes=job.count * self._each)
+        self._mover.receive(slot.stream, copies, about)
 
 
 __all__ = ["STREAMS", "SortFigures", "room_for", "sort_on_gpu"]
