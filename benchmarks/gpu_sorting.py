@@ -3,8 +3,8 @@
 The pairs, a uint64 key and a uint64 payload, lie in pinned host memory, sorted ones go to other such memory. Out of
 core they cross the bus twice each way: to be sorted chunk by chunk, and bucket by bucket. Two bounds are set by that:
 `serial`, one copy at a time; and `overlapped`, copies both ways at the same time, at the rates found when both ways
-are busy. Time to pin memory is measured apart, and so are pairs in memory that is not pinned at all. The CPU sorts the same pairs by its radix sort, on all threads, and all
-results are compared.
+are busy. Time to pin memory is measured apart, and so are pairs in memory that is not pinned at all. The CPU sorts the
+same pairs by its radix sort, on all threads, and all results are compared.
 """
 
 from __future__ import annotations
