@@ -25,6 +25,7 @@ LAYERS = {
     "sorting": 4,
     "rows": 4,
     "networks": 4,
+    "plots": 4,
     "vector": 4,
     "graph": 5,
     "result": 5,

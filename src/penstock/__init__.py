@@ -16,7 +16,19 @@ import penstock.export
 import penstock.ingest
 import penstock.verify
 from penstock.algorithms.registry import ALGORITHMS
-from penstock.api import check, explain, export, from_edges, from_networkx, generate, ingest, pagerank, run, verify
+from penstock.api import (
+    check,
+    explain,
+    export,
+    from_edges,
+    from_networkx,
+    generate,
+    ingest,
+    pagerank,
+    plot,
+    run,
+    verify,
+)
 from penstock.api import open_graph as open
 from penstock.config import config
 from penstock.version import VERSION as __version__
@@ -105,6 +117,7 @@ __all__ = [
     "pair",
     "pair_number",
     "pair_value",
+    "plot",
     "run",
     "to_arrow",
     "to_networkx",

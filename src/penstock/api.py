@@ -209,6 +209,40 @@ def pagerank(graph: Any, **options: Any) -> Result:
     return run("pagerank", graph, **options)
 
 
+def plot(kind: str, given: Any, path: str | os.PathLike[str] | None = None, **options: Any) -> Any:
+    """Draw a graph, or what was found on it, as .png, .svg or .pdf; without a path, returns the matplotlib figure.
+    Of a graph, ranks, components and radii are found first; of a result or a file of one, they are there.
+
+    >>> plot("degree", g, "degree.png")                                           # doctest: +SKIP
+    >>> plot("correlation", g, "c.svg", x="degree", y="pagerank")                 # doctest: +SKIP
+    """
+    from penstock.given import graph_of
+    from penstock.plots.kinds import Subject, check, picture
+    from penstock.plots.style import check_ending, save
+    from penstock.plots.table import TableOfValues
+    from penstock.rows import Rows
+    from penstock.verify.reading import is_result, read_result
+
+    chosen, rest = _split(options)
+    overwrite = rest.pop("overwrite", True)
+    if wrong := set(rest) - {"column", "direction", "x", "y", "bins"}:
+        raise UsageError(f"plot has no option {min(wrong)!r}; it has column, direction, x, y, bins")
+    check(kind, rest.get("direction") or "both")
+    if path is not None:
+        check_ending(path)
+    name = Path(given).name if isinstance(given, str | os.PathLike) else ""
+    if isinstance(given, Rows):
+        subject = Subject(str(given.stats.get("algorithm", "result")), given.graph, given)
+    elif isinstance(given, str | os.PathLike) and is_result(Path(given)):
+        subject = Subject(name, result=TableOfValues(read_result(Path(given)), name))
+    else:
+        graph = graph_of(given, chosen, {"columns": ()})
+        mine = {key: value for key, value in options.items() if key in _SETTINGS}
+        subject = Subject(name or graph.path.name, graph, run=lambda algorithm: run(algorithm, graph, **mine))
+    found = picture(kind, subject, **{key: value for key, value in rest.items() if value is not None})
+    return found if path is None else save(found, path, overwrite=overwrite)
+
+
 def algorithm(name: str) -> Callable[..., Any]:
     """The algorithm of this name as a function of a graph: `algorithm("bfs")(g, source=7)`."""
     import inspect

@@ -55,6 +55,10 @@ class Graph:
         return self._store
 
     @property
+    def is_open(self) -> bool:
+        return self._store is not None
+
+    @property
     def path(self) -> Path:
         return self.store.path
 

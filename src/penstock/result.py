@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterator, Mapping
 from enum import Enum
 from typing import Any
@@ -223,6 +224,18 @@ class Result(Rows):
         if name not in self._values:
             near = meant(name, self._values)
             raise UsageError(f"the result has no column {name!r}{near or ';'} it has {', '.join(self._values)}")
+
+    def plot(self, path: str | os.PathLike[str] | None = None, column: str | None = None) -> Any:
+        """How the values are distributed, as .png, .svg or .pdf; without a path, the matplotlib figure."""
+        from penstock.plots.kinds import Subject, picture
+        from penstock.plots.style import check_ending, save
+
+        if path is not None:
+            check_ending(path)
+        name = self.stats.get("algorithm", "result")
+        graph = self.graph if self.graph is not None and self.graph.is_open else None
+        found = picture("values", Subject(name, graph, self), column=column)
+        return found if path is None else save(found, path)
 
     # ---- the largest
 

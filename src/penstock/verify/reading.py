@@ -7,23 +7,24 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from penstock.errors import InputError, UsageError
+from penstock.errors import InputError, UsageError, meant_path
 from penstock.graph import Graph
 
 REFERENCES = ("vertex", "parent", "component", "label")
 """Columns that hold ids."""
 
 
-def read_result(path: Path, graph: Graph) -> pa.Table:
-    """Read .parquet, .csv, .tsv, .json (one object per line) or .arrow, by the ending."""
+def read_result(path: Path, graph: Graph | None = None) -> pa.Table:
+    """Read .parquet, .csv, .tsv, .json (one object per line) or .arrow, by the ending. Without a graph ids are what
+    they look like."""
     reader = _READERS.get(path.suffix.lower())
     if reader is None:
         raise UsageError(f"{path} does not end in one of {', '.join(_READERS)}")
     if not path.is_file():
-        raise InputError("there is no such file", path=path)
-    kind = graph.store.ids.arrow_type
+        raise InputError(f"there is no such file{meant_path(path)}", path=path)
+    known = [] if graph is None else [(name, graph.store.ids.arrow_type) for name in REFERENCES]
     try:
-        return reader(path, pa.schema([(name, kind) for name in REFERENCES]))
+        return reader(path, pa.schema(known))
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"this is no readable result: {str(error).splitlines()[0]}", path=path) from None
 
@@ -72,6 +73,26 @@ def _delimited(delimiter: str) -> Callable[[Path, pa.Schema], pa.Table]:
     return read
 
 
+def is_result(path: Path) -> bool:
+    """Whether it is a file of values, not of edges: the first column is called vertex."""
+    if path.suffix.lower() not in _READERS or not path.is_file():
+        return False
+    try:
+        if path.suffix.lower() == ".parquet":
+            import pyarrow.parquet as pq
+
+            return pq.read_schema(path).names[:1] == ["vertex"]
+        if path.suffix.lower() == ".arrow":
+            with pa.memory_map(str(path)) as source:
+                return pa.ipc.open_file(source).schema.names[:1] == ["vertex"]
+        if path.suffix.lower() == ".json":
+            return _names(path)[:1] == ["vertex"]
+        with path.open(encoding="utf-8") as file:
+            return file.readline().lstrip('"').startswith("vertex")
+    except (pa.ArrowException, OSError, ValueError):
+        return False
+
+
 _READERS: dict[str, Callable[[Path, pa.Schema], pa.Table]] = {
     ".parquet": _parquet,
     ".csv": _delimited(","),
@@ -80,4 +101,4 @@ _READERS: dict[str, Callable[[Path, pa.Schema], pa.Table]] = {
     ".arrow": _arrow,
 }
 
-__all__ = ["read_result"]
+__all__ = ["is_result", "read_result"]

@@ -22,8 +22,8 @@ def open_object(obj: Any, **options: Any) -> EdgeSource | None:
     NumPy, or anything that speaks DLPack (PyTorch, CuPy): `(source, target)` or `(source, target, weight)` as a tuple
     of arrays, an array of two or three columns; of NumPy also a structured array. A list of pairs, a dict of columns.
     scipy.sparse: a square matrix. NetworkX, igraph: any graph. Anything that offers an Arrow stream: pandas, Polars,
-    DuckDB, pyarrow; a Polars LazyFrame is computed in batches. Options are those of `TableOptions`; a NetworkX graph also
-    takes `vertex_columns`.
+    DuckDB, pyarrow; a Polars LazyFrame is computed in batches. Options are those of `TableOptions`; a NetworkX graph
+    also takes `vertex_columns`.
     """
     if _is_instance(obj, "networkx", "Graph"):
         from penstock.ingest.tables.networks import NetworkSource

@@ -1,0 +1,1 @@
+"""Pictures of graphs and results, drawn by matplotlib, which is loaded when the first is drawn."""
