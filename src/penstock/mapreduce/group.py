@@ -8,6 +8,7 @@ out ascending where numbers were grouped in core or input was sorted, and in no 
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -55,6 +56,9 @@ class _Grouper:
     def __init__(self, kv: KeyValue) -> None:
         self._mr, self._kinds = kv.mr, (kv.key, kv.value)
         self._exact = columns.is_exact(kv.key)
+        self._sort = kv.mr.placing.sorter("convert", "group")
+        if isinstance(kv.key, str):
+            kv.mr.placing.refuse("convert", f"keys of {kv.key} have no fixed width")
         self._memory = kv.mr.work_bytes - 4 * kv.mr.chunk_bytes
         self.out = GroupWriter(kv.mr)
 
@@ -110,18 +114,30 @@ class _Grouper:
         flip = np.uint64(1 << 63 if keys.dtype.kind == "i" else 0)
         word, carried = keys.view(np.uint64), values.view(np.uint64)
         word ^= flip
-        word, carried, *_ = sort_pairs(word, carried, np.empty_like(word), np.empty_like(carried), self._mr.threads)
+        if (there := self._on_gpu(word, carried)) is not None:
+            unique, offsets, carried = there
+            return (unique ^ flip).view(keys.dtype), offsets, carried.view(values.dtype)
+        word, carried, *_ = self._sort(word, carried, np.empty_like(word), np.empty_like(carried))
         starts = _starts(word[1:] != word[:-1])
         unique = word.take(starts) ^ flip
         return unique.view(keys.dtype), np.append(starts, len(word)), carried.view(values.dtype)
+
+    def _on_gpu(self, word: np.ndarray, carried: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+        """Grouped there, if all of it fits there."""
+        rows, nbytes = len(word), word.nbytes + carried.nbytes
+        there = self._mr.placing.offer("convert", "group", rows=rows, bytes_in=nbytes, bytes_out=nbytes)
+        if there is None:
+            return None
+        from penstock.mapreduce.gpu.group import group_pairs
+
+        return group_pairs(there, word, carried)
 
     def _ranked(self, chunk: Chunk) -> tuple[Column, np.ndarray, Column]:
         keys = chunk.keys
         word = columns.codes(keys) if self._exact else columns.hash64(keys)
         positions = counting(len(chunk))
-        word, positions, *_ = sort_pairs(
-            word, positions, np.empty_like(word), np.empty_like(positions), self._mr.threads
-        )
+        sort = functools.partial(sort_pairs, threads=self._mr.threads) if isinstance(keys, Bytes) else self._sort
+        word, positions, *_ = sort(word, positions, np.empty_like(word), np.empty_like(positions))
         differ = word[1:] != word[:-1]
         if not self._exact:
             other = ~repeats(keys, positions)[1:]

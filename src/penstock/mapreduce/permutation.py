@@ -77,8 +77,11 @@ def counting(count: int) -> np.ndarray:
     return np.arange(count, dtype=np.uint32 if count < 1 << 32 else np.uint64)
 
 
-def order_of(column: Column, threads: int, *, descending: bool = False, compare: Compare | None = None) -> np.ndarray:
-    """Positions of the rows in sorted order; what is no number comes last, and first where it descends."""
+def order_of(
+    column: Column, threads: int, *, descending: bool = False, compare: Compare | None = None, sort: Any = None
+) -> np.ndarray:
+    """Positions of the rows in sorted order; what is no number comes last, and first where it descends. `sort`: what
+    sorts words of fixed width, if not the threads do; see `Placing.sorter`."""
     if compare is not None:
         rows = columns.to_list(column)
         key = functools.cmp_to_key(compare)
@@ -86,6 +89,7 @@ def order_of(column: Column, threads: int, *, descending: bool = False, compare:
         return np.array(found, counting(0).dtype)
     if isinstance(column, Bytes):
         return _order_of_rows(column, threads, descending)
+    sort = functools.partial(sort_pairs, threads=threads) if sort is None else sort
     positions = counting(len(column))
     spare = np.empty_like(positions)
     scratch = np.empty(len(column), np.uint64)
@@ -93,7 +97,7 @@ def order_of(column: Column, threads: int, *, descending: bool = False, compare:
         word = part if k == 0 else part.take(positions)
         if descending:
             np.invert(word, out=word)
-        _, positions, scratch, spare = sort_pairs(word, positions, scratch, spare, threads)
+        _, positions, scratch, spare = sort(word, positions, scratch, spare)
     return positions
 
 

@@ -136,7 +136,14 @@ class Sorter:
         compare: Compare | None = None,
     ) -> None:
         self._mr, self._kinds, self._by = mr, (key, value), by
-        self._order = functools.partial(order_of, threads=mr.threads, descending=descending, compare=compare)
+        order = functools.partial(order_of, threads=mr.threads, descending=descending, compare=compare)
+        name = ("sort_keys", "sort_values")[by]
+        self._sort_pairs = mr.placing.sorter(name)
+        self._order_few, self._order = order, functools.partial(order, sort=self._sort_pairs)
+        if compare is not None:
+            mr.placing.refuse(name, "a comparator runs on the CPU")
+        elif isinstance((key, value)[by], str):
+            mr.placing.refuse(name, f"{name[5:]} of {(key, value)[by]} have no fixed width")
         self._descending, self._compare = descending, compare
         # The joined chunk that is on its way out, twice, is not for sorting.
         self._memory = mr.work_bytes - 2 * mr.chunk_bytes
@@ -204,8 +211,6 @@ class Sorter:
         return kind.kind in "iu" and kind.itemsize == 8 == other.itemsize
 
     def _carried(self, chunk: Chunk) -> Chunk:
-        from penstock.sorting.radix import sort_pairs
-
         keys, carried = chunk.columns[self._by], chunk.columns[1 - self._by]
         assert isinstance(keys, np.ndarray)
         assert isinstance(carried, np.ndarray)
@@ -214,7 +219,7 @@ class Sorter:
             flip = ~flip
         word, other = keys.view(np.uint64), carried.view(np.uint64)
         word ^= flip
-        word, other, *_ = sort_pairs(word, other, np.empty_like(word), np.empty_like(other), self._mr.threads)
+        word, other, *_ = self._sort_pairs(word, other, np.empty_like(word), np.empty_like(other))
         word ^= flip
         found = [word.view(keys.dtype), other.view(carried.dtype)]
         return Chunk(*(found[::-1] if self._by else found))
@@ -264,7 +269,7 @@ class Sorter:
                 column = columns.take(column, np.sort(random.integers(0, len(chunk), share)))
             drawn.append(column)
         found = columns.concat(drawn)
-        return columns.take(found, self._order(found))
+        return columns.take(found, self._order_few(found))
 
     def _splitters(self, candidates: Column, count: int, all_alone: bool) -> tuple[Column, np.ndarray]:
         """d - 1 keys that cut the candidates evenly, and which of them are to have buckets of their own."""

@@ -19,6 +19,7 @@ from penstock.errors import UsageError
 from penstock.mapreduce.account import Account
 from penstock.mapreduce.chunk import Chunk
 from penstock.mapreduce.columns import Bytes, Column, as_column
+from penstock.mapreduce.placing import Placing
 from penstock.mapreduce.room import Room
 from penstock.mapreduce.writer import Writer
 from penstock.memory.spill import BOUNCE, Spill
@@ -34,7 +35,8 @@ _SMALLEST_CHUNK = 1 << 12
 SMALLEST_BUDGET = 1 << 20
 
 
-def _close(room: Room, spill: Spill, team: Team) -> None:
+def _close(placing: Placing, room: Room, spill: Spill, team: Team) -> None:
+    placing.close()
     room.close()
     spill.close()
     team.close()
@@ -45,8 +47,9 @@ class MapReduce:
 
     What does not fit lies in temporary files, which are gone when the block ends, however it does. `chunk_size` is
     what is worked on at a time, `chunks` how many may be in memory at most; both are found from the budget if they are
-    not given. `force_out_of_core` keeps no chunk in memory, for tests; `may_spill=False` keeps none on disk. With
-    `verbosity=1` every operation says on stderr what it did.
+    not given. With `device="gpu"` what has a fixed width is sorted, grouped, mapped and reduced on the GPU, inside
+    `gpu_memory_limit`; "auto" does so where that is faster. `force_out_of_core` keeps no chunk in memory, for tests;
+    `may_spill=False` keeps none on disk. With `verbosity=1` every operation says on stderr what it did.
     """
 
     def __init__(
@@ -98,13 +101,15 @@ class MapReduce:
             chunks=chunks,
             may_spill=may_spill,
         )
+        self.placing = Placing(self.settings, self.room)
+        """Which operations run on a GPU."""
         self.team = Team(self.threads)
         self.counters = Stats()
         self.runs: dict[str, int] = {}
         self.skips: dict[str, int] = {}
         self.since = {"written": 0, "read": 0}
         """Where the spill stood when the statistics were last reset."""
-        self._finalizer = weakref.finalize(self, _close, self.room, self.spill, self.team)
+        self._finalizer = weakref.finalize(self, _close, self.placing, self.room, self.spill, self.team)
 
     @property
     def rank(self) -> int:

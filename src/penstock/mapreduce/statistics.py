@@ -111,6 +111,8 @@ def cumulative(mr: MapReduce, level: int = 1) -> dict[str, Any]:
         name: {"calls": calls, "seconds": phases.get(name, 0.0), **_skips(mr, name)} for name, calls in mr.runs.items()
     }
     found["skipped"] = dict(mr.skips)
+    if mr.placing.wanted:
+        found["gpu"] = mr.placing.stats()
     if level == 2:
         found["ranks"] = {name: spread([rank[name] for rank in ranks]) for name in mine}
     return found
