@@ -6,11 +6,12 @@ import contextlib
 import os
 import threading
 import time
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from common import evict
-from gpu_graphs import about, call, devoted, kronecker, page_bytes
+from common import evict, median
+from gpu_graphs import about, call, devoted, kronecker, middle, page_bytes
 from gpu_section import Section, table
 
 from penstock.errors import DoesNotFit
@@ -27,9 +28,8 @@ def run(section: Section) -> None:
         section.step("warm up", _engine, section, graph, 1)
         section.figures.pop("warm up", None)
     section.step("raw", _raw, section, graph)
-    section.step("engine", _engine, section, graph, section.sizes.disk_passes)
     if "raw" in section.figures:
-        section.step("raw after", _best_again, section, graph)
+        section.step("engine", _rounds, section, graph)
     _show(section)
 
 
@@ -95,17 +95,22 @@ def _raw(section: Section, graph: Graph) -> dict[str, Any]:
     return {"rates": found, "best": best, "bytes_per_second": found[best], "cache": drop(graph)}
 
 
-def _best_again(section: Section, graph: Graph) -> dict[str, Any]:
-    """Disks of machines that are lent have moods: the rate after the run counts as much as that before it."""
-    raw = section.figures["raw"]
-    threads, size = map(int, raw["best"].split(" x "))
-    drop(graph)
-    after = _read(str(graph.store.direction("out").path("pages", 0)), size, threads)
-    both = (raw["bytes_per_second"] + after) / 2
-    found = {"bytes_per_second": after, "mean_bytes_per_second": both}
-    if "engine" in section.figures:
-        found["share"] = section.figures["engine"]["bytes_per_second"] / both
-    return found
+def _rounds(section: Section, graph: Graph) -> dict[str, Any]:
+    """PageRank and bare reads in turn. Disks of machines that are lent have moods: each run is compared with the reads
+    before and after it, and the median counts."""
+    threads, size = map(int, section.figures["raw"]["best"].split(" x "))
+    path = str(graph.store.direction("out").path("pages", 0))
+
+    def bare() -> float:
+        drop(graph)
+        return _read(path, size, threads)
+
+    around, runs = [bare()], []
+    for _ in range(max(1, section.sizes.repeats)):
+        runs.append(_engine(section, graph, section.sizes.disk_passes))
+        around.append(bare())
+    shares = [2 * run["bytes_per_second"] / (a + b) for run, (a, b) in zip(runs, pairwise(around), strict=True)]
+    return {**middle(runs, "seconds"), "raw": around, "shares": shares, "share": median(shares)}
 
 
 def _engine(section: Section, graph: Graph, passes: int) -> dict[str, Any]:
@@ -140,10 +145,7 @@ def _show(section: Section) -> None:
     if raw := found.get("raw"):
         rows.append((f"direct reads, {raw['best']}", f"{raw['bytes_per_second'] / 1e9:.2f}", ""))
     if engine := found.get("engine"):
-        share = found.get("raw after", {}).get("share")
-        rows.append(
-            ("PageRank", f"{engine['bytes_per_second'] / 1e9:.2f}", f"{share:.2f}" if share is not None else "")
-        )
-    if after := found.get("raw after"):
-        rows.append(("direct reads, afterwards", f"{after['bytes_per_second'] / 1e9:.2f}", ""))
+        rows.append(("PageRank", f"{engine['bytes_per_second'] / 1e9:.2f}", f"{engine['share']:.2f}"))
+        around = ", ".join(f"{rate / 1e9:.2f}" for rate in engine["raw"])
+        rows.append(("direct reads, before, between and after", around, ""))
     table(f"{found['graph']['graph']} from disk", ("", "GB/s", "share"), rows)

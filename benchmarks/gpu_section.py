@@ -45,14 +45,14 @@ class Sizes:
     sort_limit: int = 1 << 30
     """Of device memory for sorting; four times that is sorted."""
     ring: int = 8 << 20
-    disk_passes: int = 8
+    disk_passes: int = 5
     disk_threads: tuple[int, ...] = (2, 4, 8, 16)
     repeats: int = 3
     """After a first time that compiles; 0: that is the only one."""
     tests: tuple[str, ...] = ("tests",)
     marker: str = "gpu"
     processes: int = 0
-    """That run tests at the same time; 0: seven for eight cores, at most 14."""
+    """That run tests at the same time; 0: one for each core, at most 16."""
 
     @staticmethod
     def tiny() -> Sizes:

@@ -18,10 +18,12 @@ from gpu_section import Section, Sizes, table
 
 ROOT = Path(__file__).parents[1]
 _LONGEST = (
-    "sssp", "scc", "betweenness", "closeness", "radius", "kcore", "hits", "ppr", "bfs", "pagerank", "cdlp", "wcc",
-    "neighborhood", "tests/test_docs.py", "tests/gpu/test_gpu_executors.py", "lcc", "triangles",
+    "pagerank", "sssp", "scc", "betweenness", "radius", "hits", "closeness", "kcore", "programs", "lcc", "triangles",
+    "ppr", "cdlp", "bfs", "neighborhood", "wcc",
 )  # fmt: skip
 """Groups that have the most kernels to compile, the longest first; the others come after them."""
+_PROGRAMS = 4
+"""Of the tests' own programs, so many share a process: it takes as long to start as two of them."""
 
 _NAMED = re.compile(r"\[(.+)-(?:gpu|gpu-streamed|gpu-ranges)\]$")
 """What a test is of, an algorithm or a program, and where."""
@@ -60,7 +62,7 @@ def _run(section: Section) -> dict[str, Any]:
     if not ids or collect.returncode:
         said = (collect.stdout + collect.stderr)[-1500:]
         raise RuntimeError(f"no tests of {sizes.marker!r} were collected: {said}")
-    processes = sizes.processes or min(14, max(1, (os.cpu_count() or 1) * 7 // 8))
+    processes = sizes.processes or min(16, os.cpu_count() or 1)
     groups = grouped(ids)
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(processes) as team:
         reports = [Path(folder) / f"{k}.xml" for k in range(len(groups))]
@@ -74,14 +76,19 @@ def _run(section: Section) -> dict[str, Any]:
 
 
 def grouped(ids: list[str]) -> dict[str, list[str]]:
-    """Tests that compile the same kernels together: by algorithm or program, else by file. The longest first, so that
-    none is begun when the others are done."""
+    """Tests that compile the same kernels together: by algorithm, some programs, else by file. The longest first, so
+    that none is begun when the others are done."""
     found: dict[str, list[str]] = {}
+    programs: dict[str, list[str]] = {}
     for each in ids:
-        named = _NAMED.search(each)
-        found.setdefault(named[1] if named else each.partition("::")[0], []).append(each)
-    first = {name: found[name] for name in _LONGEST if name in found}
-    return first | found
+        file, named = each.partition("::")[0], _NAMED.search(each)
+        where = programs if named and "everywhere" not in file else found
+        where.setdefault(named[1] if named else file, []).append(each)
+    for at in range(0, len(programs), _PROGRAMS):
+        some = list(programs.values())[at : at + _PROGRAMS]
+        found[f"programs {at // _PROGRAMS}"] = [each for group in some for each in group]
+    order = {name: place for place, name in enumerate(_LONGEST)}
+    return dict(sorted(found.items(), key=lambda item: order.get(item[0].partition(" ")[0], len(order))))
 
 
 def _chunk(section: Section, name: str, ids: list[str], report: Path) -> dict[str, Any]:

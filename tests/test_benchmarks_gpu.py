@@ -20,7 +20,7 @@ SCRIPT = ROOT / "benchmarks" / "gpu.py"
 FIGURES = {
     "resident": {"pagerank", "bfs", "wcc", "sssp", "energy"},
     "streamed": {"pinned_rate", "streams", "cached", "shares"},
-    "disk": {"raw", "engine", "raw after"},
+    "disk": {"raw", "engine"},
     "shapes": {"default", "skewed", "uniform", "skewed_slower_per_arc", "uniform_share_of_gather"},
     "devices": {"runs"},
     "mapreduce": {"bus", "sort on CPU", "sort in core", "sort out of core", "sort shares"},
@@ -160,17 +160,19 @@ def test_the_checks_find_what_is_wrong(load: Any, graph: pk.Graph) -> None:
 
 
 def test_tests_of_the_same_kernels_are_run_together(load: Any) -> None:
-    file, other = "tests/gpu/test_a.py", "tests/gpu/test_b.py"
+    file, other = "tests/gpu/test_gpu_everywhere.py", "tests/gpu/test_b.py"
     ids = [
-        f"{file}::test_it[sum, narrow-gpu]", f"{file}::test_it[wcc-gpu-streamed]", f"{file}::test_it[gpu]",
-        f"{other}::test_it[sssp-gpu]", f"{other}::test_other", f"{other}::test_it[sssp-gpu-ranges]",
-        f"{file}::test_it[sum, narrow-gpu-ranges]", f"{other}::test_other[gpu-ranges]",
+        f"{other}::test_it[sum, narrow-gpu]", f"{file}::test_it[wcc-gpu-streamed]", f"{other}::test_it[gpu]",
+        f"{file}::test_it[sssp-gpu]", f"{other}::test_other", f"{file}::test_it[sssp-gpu-ranges]",
+        f"{other}::test_it[sum, narrow-gpu-ranges]", f"{other}::test_it[min-gpu]",
     ]  # fmt: skip
     found = load("gpu_tests").grouped(ids)
-    assert list(found) == ["sssp", "wcc", "sum, narrow", file, other]
+    assert list(found) == ["sssp", "programs 0", "wcc", other]
     assert found["sssp"] == [ids[3], ids[5]]
-    assert found["sum, narrow"] == [ids[0], ids[6]]
+    assert found["programs 0"] == [ids[0], ids[6], ids[7]]
     assert sorted(each for group in found.values() for each in group) == sorted(ids)
+    many = load("gpu_tests").grouped([f"{other}::test_it[{k}-gpu]" for k in range(9)])
+    assert [len(group) for group in many.values()] == [4, 4, 1]
 
 
 def test_targets_are_judged(load: Any) -> None:

@@ -13,8 +13,11 @@ from penstock.ingest.build import arcs
 from penstock.ingest.build.log import Piece
 from penstock.memory.spill import Spill
 from penstock.sorting.external import ExternalSorter
+from penstock.sorting.partition import gather
 
 PIECE = 1 << 20
+MANY = 1 << 16
+"""Values that are worth all threads, and a kernel of their type."""
 Row = tuple[int, dict[str, Any]]
 """A key and its column values."""
 
@@ -62,7 +65,11 @@ class EdgeMerger:
                 )
             )
             for field, name in zip(fields, self._names, strict=True):
-                field[:count] = columns[name][part][kept[:count]]
+                values, places = columns[name][part], kept[:count]
+                if count < MANY:
+                    field[:count] = values[places]
+                else:
+                    gather(values, places, field[:count])
             self._sorter.advance(count)
             at += take
 
