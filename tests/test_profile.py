@@ -113,7 +113,7 @@ def test_values_that_are_no_numbers_are_counted_apart() -> None:
 
 
 def test_labels_tell_the_sizes_of_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("penstock.profile.GROUPS", 4)  # more labels than fit at once
+    monkeypatch.setattr("penstock.profile.distribution.GROUPS", 4)  # more labels than fit at once
     labels = np.array([0, 0, 0, 7, 7, 2, 9, 9, 0], np.uint32)
     assert counted(group_sizes(Column(labels, labels != 2, labels=True), "x")) == {4: 1, 2: 2}
     found = value_distribution(Column(labels, labels=True))

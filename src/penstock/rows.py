@@ -24,6 +24,8 @@ class Rows(ABC):
     """Batches of one schema, made anew each time they are asked for, and how the run that made them went."""
 
     stats: dict[str, Any]
+    group = _GROUP
+    """Rows of a Parquet row group, which is held in memory while it is made."""
     graph: Any = None
     """What they were computed on, once a run has ended. Held, so that the store of one that is temporary stays."""
     events: Events | None = None
@@ -69,6 +71,17 @@ class Rows(ABC):
             raise UsageError("this result holds no graph: give to_networkx the NetworkX graph to put its values onto")
         return self.graph.to_networkx()
 
+    def report(self, path: str | os.PathLike[str], *, overwrite: bool = True) -> Path:
+        """Write a report of the run: one HTML file that opens anywhere. It has a timeline if the run was recorded:
+
+        >>> with penstock.recording():                                  # doctest: +SKIP
+        ...     penstock.pagerank(g, memory_limit="1GB").report("run.html")
+        """
+        from penstock.profile.report import open_store, write_report
+
+        store = open_store(self.graph)
+        return write_report(path, self.stats, result=self, store=store, events=self.events, overwrite=overwrite)
+
     def write(self, path: str | os.PathLike[str], *, overwrite: bool = True) -> Path:
         """Write .parquet, .csv, .tsv, .txt, .json (one object per line) or .arrow, by the ending; complete or not
         at all."""
@@ -77,14 +90,14 @@ class Rows(ABC):
         if writer is None:
             raise UsageError(f"{target} does not end in one of {', '.join(_WRITERS)}")
         with whole_file(target, overwrite=overwrite) as partial:
-            writer(partial, self.schema, self.batches())
+            writer(partial, self.schema, self.batches(), self.group)
         return target
 
 
-Writer = Callable[[Path, pa.Schema, Iterable[pa.RecordBatch]], None]
+Writer = Callable[[Path, pa.Schema, Iterable[pa.RecordBatch], int], None]
 
 
-def _parquet(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
+def _parquet(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch], group: int) -> None:
     import pyarrow.parquet as pq
 
     held: list[pa.RecordBatch] = []
@@ -93,21 +106,21 @@ def _parquet(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -
         for batch in batches:
             held.append(batch)
             rows += len(batch)
-            if rows >= _GROUP:
-                writer.write_table(pa.Table.from_batches(held, schema), row_group_size=_GROUP)
+            if rows >= group:
+                writer.write_table(pa.Table.from_batches(held, schema), row_group_size=group)
                 held, rows = [], 0
         if held:
             writer.write_table(pa.Table.from_batches(held, schema))
 
 
-def _arrow(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
+def _arrow(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch], group: int) -> None:
     with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
         for batch in batches:
             writer.write_batch(batch)
 
 
 def _delimited(delimiter: str, header: bool) -> Writer:
-    def write(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
+    def write(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch], group: int) -> None:
         from pyarrow import csv
 
         options = csv.WriteOptions(include_header=header, delimiter=delimiter, quoting_style="needed")
@@ -118,7 +131,7 @@ def _delimited(delimiter: str, header: bool) -> Writer:
     return write
 
 
-def _json(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
+def _json(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch], group: int) -> None:
     with path.open("w", encoding="utf-8") as file:
         for batch in batches:
             columns = [map(_plain, column.to_pylist()) for column in batch.columns]

@@ -1,41 +1,25 @@
-"""What a graph and a result look like: distributions of degrees and values, and where in the matrix the arcs are.
-
-Everything is read once, in pieces of bounded size; of a graph that is too large to be read for a picture, the density
-is taken from a sample of its pages.
-"""
+"""How degrees and values are distributed, counted in one or two passes over pieces of bounded size."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
 
 from penstock.errors import UsageError
-from penstock.store.encodings import decode
-from penstock.store.reader import Direction, Store
+from penstock.profile.stored import PIECE, Stored, store_of
+from penstock.store.reader import Store
 
-PIECE = 1 << 20
-"""Values looked at together."""
 BINS = 64
 """Of a histogram."""
 SMALL = 1 << 16
 """Whole numbers below are counted in a table, larger ones are sorted."""
 DISTINCT = 512
 """Whole numbers that span no more than this are counted one by one, not in bins."""
-SAMPLE = 256 << 20
-"""Bytes of pages that are read for a density."""
 GROUPS = 1 << 24
 """Labels whose vertices are counted together."""
-
-
-class Stored(Protocol):
-    """A graph: what has a store."""
-
-    @property
-    def store(self) -> Store: ...
 
 
 class Valued(Protocol):
@@ -90,26 +74,12 @@ class Distribution:
         return _binned(self, np.unique(cuts), found)
 
 
-@dataclass(frozen=True)
-class Density:
-    """How many arcs lead from a range of vertices (rows) to another (columns), in order of internal number: by
-    descending degree, if that is the graph's order."""
-
-    counts: np.ndarray
-    """float64, bins by bins; estimates if it was sampled."""
-    vertices: int
-    """Vertices that the axes cover: those with arcs."""
-    arcs: int
-    sampled: float = 1.0
-    """The share of the pages that was read."""
-
-
 # ---- degrees
 
 
 def degree_distribution(graph: Stored | Store, direction: str = "out") -> Distribution:
     """How many vertices have each degree, ascending; isolated ones have 0."""
-    store = _store(graph)
+    store = store_of(graph)
     if direction not in ("out", "in"):
         raise UsageError(f"direction must be 'out' or 'in', not {direction!r}")
     column = store.degree_column(direction)
@@ -147,65 +117,6 @@ class _Counts:
         small, large = np.flatnonzero(self._small), sorted(self._large)
         values = np.concatenate([small, np.array(large, np.int64)])
         return values, np.concatenate([self._small[small], np.array([self._large[v] for v in large], np.int64)])
-
-
-# ---- density
-
-
-def density(graph: Stored | Store, bins: int = 256, direction: str = "out", *, sample: int = SAMPLE) -> Density:
-    """The adjacency matrix as a picture. Of more than `sample` bytes of pages one of several neighbouring ones is
-    read, and stands for them; how many arcs a row has is known from the index all the same."""
-    store = _store(graph)
-    if bins < 1:
-        raise UsageError(f"a density has at least one bin, not {bins}")
-    side, active = store.direction(direction), store.active
-    bins = max(1, min(bins, active))
-    counts = np.zeros((bins, bins))
-    if not side.arcs:
-        return Density(counts, active, 0)
-    groups = _strata(len(side), max(1, sample // store.page_size))
-    home, scratch, draw = side.home, side.scratch(), np.random.default_rng(0)
-    for group in groups:
-        page = int(draw.integers(group.start, group.stop))
-        block = decode(side.read_page(page), side.records[page], home, scratch)
-        offsets = block.offsets.astype(np.int64)
-        seen = np.zeros(bins * bins)
-        for at in range(0, len(block.neighbours), PIECE):
-            columns = _bin(block.neighbours[at : at + PIECE].astype(np.int64), active, bins)
-            rows = _bin(_rows(offsets, at, at + len(columns)) + block.first_vertex, active, bins)
-            seen += np.bincount(rows * bins + columns, minlength=bins * bins)
-        counts += seen.reshape(bins, bins) if len(group) == 1 else _spread(side, group, seen.reshape(bins, bins), bins)
-    return Density(counts, active, side.arcs, len(groups) / len(side))
-
-
-def _rows(offsets: np.ndarray, begin: int, end: int) -> np.ndarray:
-    """The vertex of each of these arcs of a page, counted from its first."""
-    first, last = np.searchsorted(offsets, begin, "right") - 1, np.searchsorted(offsets, end, "left")
-    return np.repeat(np.arange(first, last), np.diff(offsets[first : last + 1].clip(begin, end)))
-
-
-def _bin(vertices: np.ndarray, active: int, bins: int) -> np.ndarray:
-    return vertices * bins // active
-
-
-def _strata(pages: int, most: int) -> list[range]:
-    """At most so many groups of neighbouring pages, of nearly the same size."""
-    count = min(pages, most)
-    cuts = [pages * k // count for k in range(count + 1)]
-    return [range(begin, end) for begin, end in pairwise(cuts)]
-
-
-def _spread(side: Direction, group: range, seen: np.ndarray, bins: int) -> np.ndarray:
-    """Where one page's arcs lead, for the rows of all pages of its group: each row by the arcs it has."""
-    records, active = side.records[group.start : group.stop], side.store.active
-    weight = np.zeros(bins)
-    for first, vertices, arcs in zip(records["first_vertex"], records["vertices"], records["arcs"], strict=True):
-        begin, end = int(first) * bins / active, (int(first) + max(1, int(vertices))) * bins / active
-        held = np.arange(int(begin), min(bins, int(np.ceil(end))))
-        part = np.minimum(held + 1, end) - np.maximum(held, begin)
-        weight[held] += int(arcs) * part / max(part.sum(), 1e-12)
-    columns = seen.sum(axis=0)
-    return np.outer(weight, columns / max(columns.sum(), 1.0))
 
 
 # ---- values
@@ -336,8 +247,4 @@ def group_sizes(result: Valued, column: str) -> Distribution:
     return Distribution(column, values, counts, nulls=nulls, of="sizes")
 
 
-def _store(graph: Any) -> Store:
-    return graph if isinstance(graph, Store) else graph.store
-
-
-__all__ = ["Density", "Distribution", "degree_distribution", "density", "group_sizes", "value_distribution"]
+__all__ = ["Distribution", "Valued", "degree_distribution", "group_sizes", "value_distribution"]
