@@ -38,6 +38,8 @@ class Function:
     """Whether several threads may call it at once. Compiled ones always may."""
     emits: bool = False
     """Whether it takes an `emit` or an `out` after its other arguments."""
+    pairwise: bool = False
+    """Whether it joins two values of a key to one."""
 
     @property
     def name(self) -> str:
@@ -53,12 +55,13 @@ class _Declared:
     key: Any
     value: Any
     parallel: bool
+    pairwise: bool = False
 
 
-def _declare(kind: str, function: Any, key: Any, value: Any, parallel: bool = False) -> Any:
+def _declare(kind: str, function: Any, key: Any, value: Any, parallel: bool = False, pairwise: bool = False) -> Any:
     def mark(function: Any) -> Any:
         target = getattr(function, "py_func", function)
-        setattr(target, _MARK, _Declared(kind, key, value, parallel))
+        setattr(target, _MARK, _Declared(kind, key, value, parallel, pairwise))
         return target
 
     return mark if function is None else mark(function)
@@ -72,6 +75,12 @@ def chunk(function: Any = None, *, key: Any = _UNSET, value: Any = _UNSET, paral
 def compiled(function: Any = None, *, key: Any = _UNSET, value: Any = _UNSET) -> Any:
     """Declare a function to be compiled. `key`, `value`: what it makes, where what it emits first does not show it."""
     return _declare("compiled", function, key, value)
+
+
+def pairwise(function: Any = None) -> Any:
+    """Declare a compiled reduction `f(a, b)` of two values of a key to one of their kind. Values are joined in any
+    order and by twos, so it must not matter in which: many threads of a GPU may share the values of one key."""
+    return _declare("compiled", function, _UNSET, _UNSET, pairwise=True)
 
 
 def python(function: Any = None, *, key: Any = _UNSET, value: Any = _UNSET) -> Any:
@@ -138,7 +147,10 @@ def resolve(
         None if declared is None or declared.value is _UNSET else as_kind(declared.value),
         declared is not None and declared.parallel,
         emits and kind != "chunk" and count == wanted + 1,
+        declared is not None and declared.pairwise,
     )
+    if made.pairwise and what not in ("reduce", "compress"):
+        raise UsageError(f"{made.name}: a function that joins two values of a key is for reduce, not for {what}")
     if count != wanted and not made.emits:
         also = (
             "" if kind == "chunk" or not emits else f", or {wanted + 1} with {'out' if kind == 'compiled' else 'emit'}"
@@ -164,4 +176,4 @@ def not_a_pair(made: Any, function: Function) -> ProgramError:
     )
 
 
-__all__ = ["KINDS", "Function", "chunk", "compiled", "emit", "not_a_pair", "pairs_of", "python", "resolve"]
+__all__ = ["KINDS", "Function", "chunk", "compiled", "emit", "not_a_pair", "pairs_of", "pairwise", "python", "resolve"]

@@ -16,6 +16,7 @@ from penstock.mapreduce.chunk import Chunk
 from penstock.mapreduce.columns import to_list
 from penstock.mapreduce.functions import Function, resolve
 from penstock.mapreduce.output import PARALLEL_FROM, ROWS, add_columns, add_pairs, blamed, finished, output
+from penstock.mapreduce.placing import Unsuited
 from penstock.observe.progress import progress
 
 if TYPE_CHECKING:
@@ -29,14 +30,39 @@ def map_pairs(kv: KeyValue, f: Any, kind: str = "auto", *, combine: Any = None) 
     function = resolve(f, kind, what="map")
     mr = kv.mr
     with (
-        output(mr, function, combine) as out,
+        output(mr, function, combine, expected=4 * len(kv)) as out,  # about: tables of a small input are small
         progress("map", total=len(kv), unit="pairs", settings=mr.settings) as bar,
     ):
+        if _on_gpu(kv, function, out, bar):
+            return finished(out, function, kv)
         work = {"chunk": _by_chunks, "compiled": _compiled, "python": _by_pairs}[function.kind](mr, function, out)
         for chunk in kv.chunks():
             work(chunk)
             bar.advance(len(chunk))
         return finished(out, function, kv)
+
+
+def _on_gpu(kv: KeyValue, function: Function, out: Any, bar: Any) -> bool:
+    """Whether it was done there."""
+    placing, nbytes = kv.mr.placing, sum(one.nbytes for one in kv.kept)
+    if function.kind == "python":
+        placing.refuse("map", "plain Python functions run on the CPU")
+        return False
+    kinds = (kv.key, kv.value)
+    there = placing.offer("map", "map", rows=len(kv), bytes_in=nbytes, bytes_out=nbytes, kinds=kinds)
+    if there is None:
+        return False
+    from penstock.mapreduce.gpu.map import map_on_gpu
+
+    try:
+        for rows, made in map_on_gpu(there, kv, function):
+            for pairs in made:
+                add_columns(kv.mr, out, pairs, function)
+            bar.advance(rows)
+    except Unsuited as reason:
+        placing.refuse("map", str(reason))
+        return False
+    return True
 
 
 def _by_chunks(mr: MapReduce, function: Function, out: Any) -> Callable[[Chunk], None]:

@@ -34,6 +34,10 @@ Sorted = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 PairSort = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], Sorted]
 
 
+class Unsuited(Exception):
+    """An operation is for the CPU, for the reason given; nothing was done yet."""
+
+
 class Placing:
     """Of one session. `why_not` says of each operation that ran on the CPU why it did, where a GPU was wanted."""
 
@@ -134,4 +138,4 @@ class Placing:
             self._accelerator.close()
 
 
-__all__ = ["PairSort", "Placing"]
+__all__ = ["PairSort", "Placing", "Unsuited"]

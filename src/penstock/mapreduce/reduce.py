@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from penstock.errors import UsageError
 from penstock.mapreduce import columns
 from penstock.mapreduce.chunk import Groups
 from penstock.mapreduce.columns import Bytes, Column, concat, kind_of, to_list
 from penstock.mapreduce.functions import Function, resolve
 from penstock.mapreduce.output import PARALLEL_FROM, add_columns, add_pairs, blamed, finished, output
-from penstock.mapreduce.reductions import reduce_segments, result_kind
+from penstock.mapreduce.placing import Unsuited
+from penstock.mapreduce.reductions import READ_OFF, reduce_segments, result_kind
 from penstock.observe.progress import progress
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from penstock.mapreduce.session import MapReduce
 
 _CHUNK_NAMES = ("keys", "offsets", "values")
+ASSIGN = ("auto", "thread", "warp", "block")
 
 
 class LongValues:
@@ -42,17 +45,26 @@ class LongValues:
             yield from to_list(block)
 
 
-def reduce_groups(kmv: KeyMultiValue, f: Any, kind: str = "auto") -> KeyValue:
-    """All that `f` makes of every key and its values."""
+def reduce_groups(kmv: KeyMultiValue, f: Any, kind: str = "auto", *, assign: str = "auto") -> KeyValue:
+    """All that `f` makes of every key and its values. On a GPU `assign` says who takes a key: a thread, a warp or a
+    block, or whoever its number of values is worth."""
+    if assign not in ASSIGN:
+        raise UsageError(f"assign: {assign!r} is none of {', '.join(ASSIGN)}")
     mr = kmv.mr
     about = progress("reduce", total=len(kmv), unit="keys", settings=mr.settings)
     if isinstance(f, str):
         with mr.writer(kmv.key, result_kind(f, kmv.value)) as out, about as bar:
-            _by_name(kmv, f, out, bar)
+            try:
+                _by_name(kmv, f, out, bar, assign)
+            except Unsuited as reason:
+                mr.placing.refuse("reduce", str(reason))
+                _by_name(kmv, f, out, bar, None)
             return out.done()
     function = _resolved(f, kind, "reduce")
     with output(mr, function) as out, about as bar:
         work = reducer(mr, f, kind, out)
+        if _on_gpu(kmv, function, work, out, bar, assign):
+            return finished(out, function, kmv)
         for groups in whole_groups(kmv, stream=function.kind == "python"):
             if isinstance(groups, Groups):
                 work(groups)
@@ -120,14 +132,69 @@ def reduced(mr: MapReduce, name: str, groups: Groups) -> Column:
     return concat(found)
 
 
-def _by_name(kmv: KeyMultiValue, name: str, out: Any, bar: Any) -> None:
+def _offered(kmv: KeyMultiValue, kinds: tuple[Any, ...]) -> Any:
+    nbytes = sum(one.nbytes for one in kmv.kept)
+    return kmv.mr.placing.offer(
+        "reduce", "reduce", rows=kmv.values_count, bytes_in=nbytes, bytes_out=16 * len(kmv), kinds=kinds
+    )
+
+
+def _on_gpu(kmv: KeyMultiValue, function: Function, work: Any, out: Any, bar: Any, assign: str) -> bool:
+    """Whether it was done there."""
+    mr = kmv.mr
+    if function.kind != "compiled":
+        kinds = {"chunk": "reductions of chunks", "python": "plain Python functions"}
+        mr.placing.refuse("reduce", f"{kinds[function.kind]} run on the CPU")
+        return False
+    there = _offered(kmv, (kmv.key, kmv.value))
+    if there is None:
+        return False
+    from penstock.mapreduce.gpu.reduce import Fold, fold_chunks, reduce_compiled
+
+    try:
+        if function.pairwise and not any(one.continues for one in kmv.kept):
+            kind = kmv.value
+            assert not isinstance(kind, str)
+            for groups, words in fold_chunks(there, kmv, Fold.of(function, kind), assign):
+                out.add_chunk(groups.keys, words.astype(kind, copy=False))
+                bar.advance(len(groups))
+        else:
+            if assign not in ("auto", "thread"):
+                raise UsageError(
+                    f"assign={assign!r} needs a reduction by name, or one of two values (`pairwise`) no key of which "
+                    "fills several chunks: any other function goes through the values of a key in order"
+                )
+            for rows, made in reduce_compiled(there, kmv, function, whole_groups(kmv), work):
+                for pairs in made:
+                    add_columns(mr, out, pairs, function)
+                bar.advance(rows)
+    except Unsuited as reason:
+        mr.placing.refuse("reduce", str(reason))
+        return False
+    return True
+
+
+def _partials(kmv: KeyMultiValue, name: str, assign: str | None) -> Iterator[tuple[Groups, list[Column]]]:
+    """Chunks, with what is known of each of their keys: from the GPU, or from here where `assign` is None."""
+    if assign is not None:
+        if name in READ_OFF:
+            kmv.mr.placing.refuse("reduce", f"{name} is read off where the values lie")
+        elif (there := _offered(kmv, (kmv.value,))) is not None:
+            from penstock.mapreduce.gpu.reduce import reduce_named
+
+            yield from reduce_named(there, kmv, name, assign)  # type: ignore[misc]
+            return
+    for groups in kmv.groups():
+        yield groups, _partial(kmv.mr, name, groups)
+
+
+def _by_name(kmv: KeyMultiValue, name: str, out: Any, bar: Any, assign: str | None) -> None:
     """The last key of a chunk waits if it goes on in the next: two partial results are reduced like two values."""
     kept = kmv.kept
     again = {"count": "sum", "mean": "sum"}.get(name, name)
     waiting: list[Column] = []
-    for number, groups in enumerate(kmv.groups()):
-        n = len(groups)
-        parts = _partial(kmv.mr, name, groups)
+    for number, (groups, known) in enumerate(_partials(kmv, name, assign)):
+        n, parts = len(groups), known
         if groups.continues and waiting:
             both = [concat([old, columns.slice(new, 0, 1)]) for old, new in zip(waiting, parts, strict=True)]
             first = [reduce_segments(again, each, np.array([0, 2], np.int64)) for each in both]
@@ -182,7 +249,7 @@ def _compiled(mr: MapReduce, function: Function, out: Any) -> Callable[[Groups],
     from penstock.mapreduce.kernels import emitting
     from penstock.mapreduce.twopass import TwoPass, plain
 
-    adapter = None if function.emits else emitting.value_emitter
+    adapter = None if function.emits else emitting.fold_emitter if function.pairwise else emitting.value_emitter
     passes = TwoPass(
         mr, function, emitting.counting_groups, emitting.writing_groups, adapter, single=not function.emits
     )

@@ -8,6 +8,8 @@ from penstock.errors import UsageError
 from penstock.mapreduce.columns import Column, Kind, kind_name, kind_of
 
 NAMES = ("sum", "min", "max", "count", "first", "last", "any", "all", "mean", "or")
+READ_OFF = ("count", "first", "last")
+"""Those for which no value has to be joined with another."""
 _INT, _UINT, _FLOAT, _BOOL = np.dtype(np.int64), np.dtype(np.uint64), np.dtype(np.float64), np.dtype(np.bool_)
 _TAKEN = {
     "sum": "biufcm",
@@ -116,4 +118,4 @@ def reduce_segments(name: str, values: Column, offsets: np.ndarray) -> Column:
     return from_words(name, found, values.dtype)
 
 
-__all__ = ["NAMES", "as_words", "from_words", "is_wordy", "reduce_segments", "result_kind", "word_type"]
+__all__ = ["NAMES", "READ_OFF", "as_words", "from_words", "is_wordy", "reduce_segments", "result_kind", "word_type"]

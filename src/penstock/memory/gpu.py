@@ -318,6 +318,15 @@ def running_sum(array: Any) -> None:
     _return_scratch()
 
 
+def scan(array: Any, out: Any, stream: Stream) -> None:
+    """Begin to sum numbers up into another array of theirs, on a stream; it holds up no other."""
+    if stream.raw is None:
+        np.cumsum(array, out=out)
+        return
+    with stream.raw:
+        cupy.cumsum(array, dtype=array.dtype, out=out)
+
+
 def sort(array: Any) -> None:
     """Sort numbers where they lie."""
     array.sort()
@@ -352,6 +361,45 @@ def sort_order(keys: Any, order: Any, scratch: Any, stream: Stream) -> None:
     # CuPy's own `argsort` sorts a copy; what it calls sorts the keys themselves, and leaves them sorted.
     with cupy.cuda.using_allocator(allocate), stream.raw:
         cupy.cuda.thrust.argsort(keys.dtype, order.data.ptr, keys.data.ptr, 0, keys.shape)
+
+
+# ---- functions of users that make arrays of CuPy's
+
+
+class _NoPool:
+    def free_all_blocks(self) -> None:
+        """The simulator's arrays are NumPy's."""
+
+
+def limited_pool(nbytes: int) -> Any:
+    """A pool of memory of the device that gives no more than so many bytes."""
+    if SIMULATED:
+        return _NoPool()
+    pool = cupy.cuda.MemoryPool()
+    pool.set_limit(size=nbytes)
+    return pool
+
+
+@contextlib.contextmanager
+def pooled(pool: Any, stream: Stream) -> Iterator[None]:
+    """What CuPy does inside is put into the stream, and takes its memory from the pool."""
+    if stream.raw is None:
+        yield
+        return
+    with cupy.cuda.using_allocator(pool.malloc), stream.raw:
+        yield
+
+
+def is_there(array: Any) -> bool:
+    """Whether an array lies on the device; in the simulator all do."""
+    return isinstance(array, np.ndarray if SIMULATED else cupy.ndarray)
+
+
+def contiguous(array: Any) -> Any:
+    """It without gaps, where it lies, if it is an array."""
+    if not is_there(array):
+        return array
+    return np.ascontiguousarray(array) if SIMULATED else cupy.ascontiguousarray(array)
 
 
 def _return_scratch() -> None:
@@ -586,6 +634,7 @@ __all__ = [
     "address",
     "bus",
     "compiled_as",
+    "contiguous",
     "count",
     "cuda",
     "cupy",
@@ -597,12 +646,16 @@ __all__ = [
     "fill",
     "free_memory",
     "inside",
+    "is_there",
+    "limited_pool",
     "multiprocessors",
     "name",
     "pin",
     "pinned",
+    "pooled",
     "reads_host",
     "running_sum",
+    "scan",
     "sort",
     "sort_order",
     "sort_scratch",

@@ -151,6 +151,18 @@ def value_emitter(f: Any) -> Any:
     return emitted
 
 
+def fold_emitter(f: Any) -> Any:
+    """A function that joins two values, as one of a key and its values."""
+
+    def emitted(key, values, out):
+        total = values[0]
+        for k in range(1, len(values)):
+            total = values.dtype.type(f(total, values[k]))
+        emit(out, key, total)
+
+    return emitted
+
+
 def task_emitter(f: Any) -> Any:
     """A function of a task's number, as one of pairs."""
 

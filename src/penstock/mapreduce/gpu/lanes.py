@@ -1,0 +1,172 @@
+"""Three lanes over which chunks pass a GPU: while one is copied in, another is worked on and a third is copied out.
+
+Each lane has a stream, pinned memory each way, and memory of the device. A chunk passes in three stages: it is brought
+and its first kernels begin; what they counted comes back and the others begin; what they made is taken over. The next
+chunk is always one stage behind, on the next lane.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from types import TracebackType
+from typing import Any, Protocol
+
+import numpy as np
+
+from penstock.mapreduce.gpu.accelerator import Accelerator
+from penstock.memory import gpu
+from penstock.memory.ledger import Reservation
+from penstock.memory.staging import copy_bytes
+from penstock.memory.timeline import Timeline
+from penstock.sorting.gpu import Held
+
+LANES = 3
+_ALIGNED = 512
+_SPARE = 16 * _ALIGNED
+"""For the gaps between arrays, which begin at multiples of 512 bytes."""
+
+
+def aligned(nbytes: int) -> int:
+    return -(-nbytes // _ALIGNED) * _ALIGNED
+
+
+class Work(Protocol):
+    """An operation, stage by stage."""
+
+    def begin(self, lane: Lane, job: Any) -> None:
+        """Bring what it needs, and begin."""
+
+    def go_on(self, lane: Lane, job: Any) -> None:
+        """Whatever depends on what came back; begin to fetch what is made."""
+
+    def end(self, lane: Lane, job: Any) -> Any:
+        """What was made of it, in memory of its own."""
+
+
+class Lane:
+    """A stream with its memory. Arrays taken of it are valid until it is `cleared`."""
+
+    def __init__(self, lanes: Lanes, number: int, bytes_in: int, bytes_out: int) -> None:
+        self._lanes, self.number, self.stream = lanes, number, gpu.Stream()
+        self._pinned = [_pinned(size) for size in (bytes_in, bytes_out)]
+        self._held = [Held(lanes.accelerator.ledger, size, "a chunk on the GPU") for size in (bytes_in, bytes_out)]
+        self._at = [0, 0]
+        self.notes: Any = None
+
+    def clear(self) -> None:
+        for held in self._held:
+            held.reset()
+        self._at = [0, 0]
+
+    def span(self, name: str, **args: Any) -> Any:
+        """A slice of the timeline."""
+        return self._lanes.timeline.span(self.stream, self.number, name, **args)
+
+    @property
+    def room_in(self) -> int:
+        return self._held[0].left
+
+    def empty(self, count: int, dtype: Any) -> Any:
+        """Memory of the device beside what is brought."""
+        return self._held[0].take(count, dtype)
+
+    def make(self, count: int, dtype: Any) -> Any:
+        """Memory of the device for what is made."""
+        return self._held[1].take(count, dtype)
+
+    def bring(self, arrays: Sequence[np.ndarray]) -> list[Any]:
+        """Begin to copy arrays of the host, which may be changed when this returns."""
+        found = []
+        with self.span("copy in", bytes=sum(array.nbytes for array in arrays)):
+            for array in arrays:
+                there = self.empty(len(array), array.dtype)
+                found.append(there)
+                if not array.nbytes:
+                    continue
+                here = self._pinned[0][self._at[0] : self._at[0] + array.nbytes]
+                self._at[0] += aligned(array.nbytes)
+                copy_bytes(here, array)
+                self.stream.copy(there, here.view(array.dtype))
+                self._lanes.accelerator.count(array.nbytes, 0, 0)
+        return found
+
+    def fetch(self, array: Any) -> np.ndarray:
+        """Begin to copy an array of the device; what is returned is valid when the stream has come by."""
+        here = self._pinned[1][self._at[1] : self._at[1] + array.nbytes].view(array.dtype)
+        self._at[1] += aligned(array.nbytes)
+        self.stream.fetch(here, array)
+        self._lanes.accelerator.count(0, array.nbytes, 0)
+        return here
+
+    def close(self) -> None:
+        self.stream.synchronize()
+        for held in self._held:
+            held.close()
+
+
+def _pinned(nbytes: int) -> np.ndarray:
+    found = gpu.pinned(nbytes)
+    return np.empty(nbytes, np.uint8) if found is None else found
+
+
+class Lanes:
+    """`bytes_in`, `bytes_out`: what a lane has of the device, and as much pinned memory of the host."""
+
+    def __init__(self, accelerator: Accelerator, bytes_in: int, bytes_out: int) -> None:
+        self.accelerator, self.timeline = accelerator, Timeline()
+        sizes = aligned(bytes_in) + _SPARE, aligned(bytes_out) + _SPARE
+        self._reserved: Reservation = accelerator.room.reserve(LANES * sum(sizes), "pinned memory to reach the GPU")
+        self._lanes: list[Lane] = []
+        try:
+            for number in range(LANES):
+                self._lanes.append(Lane(self, number, *sizes))
+        except BaseException:
+            self.close()
+            raise
+
+    def run(self, jobs: Iterable[Any], work: Work) -> Iterator[tuple[Any, Any]]:
+        """Each job with what was made of it, in order."""
+        begun: deque[tuple[Lane, Any]] = deque()
+        for number, job in enumerate(jobs):
+            lane = self._lanes[number % LANES]
+            lane.clear()
+            work.begin(lane, job)
+            self.accelerator.count(0, 0)
+            begun.append((lane, job))
+            if len(begun) > 1:
+                work.go_on(*begun[-2])
+            if len(begun) == LANES:
+                yield self._ended(work, *begun.popleft())
+        if begun:
+            work.go_on(*begun[-1])
+        while begun:
+            yield self._ended(work, *begun.popleft())
+        self.timeline.settle()
+
+    def _ended(self, work: Work, lane: Lane, job: Any) -> tuple[Any, Any]:
+        lane.stream.synchronize()
+        return job, work.end(lane, job)
+
+    def close(self) -> None:
+        for lane in self._lanes:
+            lane.close()
+        self._lanes.clear()
+        self._reserved.release()
+
+    def __enter__(self) -> Lanes:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
+
+
+def most_bytes(accelerator: Accelerator, wanted: int, per_byte: float) -> int:
+    """How many bytes of input a chunk may have: `wanted`, or what three lanes leave of the device's memory and of a
+    quarter of what the host has free, where each byte takes `per_byte` in all."""
+    device = accelerator.ledger.free // LANES - 2 * _SPARE
+    host = accelerator.room.ledger.limit // 8 // LANES - 2 * _SPARE
+    return max(0, min(wanted, int(min(device, host) / per_byte)))
+
+
+__all__ = ["LANES", "Lane", "Lanes", "Work", "aligned", "most_bytes"]
