@@ -105,7 +105,7 @@ def map_pieces(
     if pieces is not None:
         size = max(1, min(size, -(-total // pieces)))
     about = progress("map pieces", total=total, unit="bytes", settings=mr.settings)
-    with output(mr, function, combine) as out, about as bar:
+    with output(mr, function, combine, expected=total) as out, about as bar:
         work = _worker(mr, function, out)
         with mr.room.reserve(2 * shares * (size + len(cut)), "pieces of files"):
             for some in _ahead(iter(Pieces(mr, files, size, cut)), shares):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.mapreduce.chunk import Chunk
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from penstock.mapreduce.multivalue import KeyMultiValue
+    from penstock.mapreduce.table import Table
 
 
 class KeyValue(Data):
@@ -45,6 +48,20 @@ class KeyValue(Data):
     def to_pandas(self) -> Any:
         """Everything as one data frame, in memory."""
         return self.to_arrow().to_pandas()
+
+    def table(self, names: Sequence[str] | None = None) -> Table:
+        """The pairs of this rank as rows, for data frames and files: named columns, one for each field of a struct."""
+        from penstock.mapreduce.table import Table
+
+        return Table(self, names)
+
+    def write(
+        self, path: str | os.PathLike[str], names: Sequence[str] | None = None, *, overwrite: bool = False
+    ) -> Path:
+        """Write the pairs of this rank as .parquet, .csv, .tsv, .txt, .json or .arrow, by the ending; complete or not
+        at all. `names` are those of the columns."""
+        with self.mr.operation("write"):
+            return self.table(names).write(path, overwrite=overwrite)
 
     def map(self, f: Any, kind: str = "auto", **options: Any) -> KeyValue:
         """What `f` makes of every pair: of columns, compiled, or plain Python."""

@@ -13,11 +13,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from penstock.apps.grouped import arrays_of, mapped
+from penstock.apps.jobs.options import Seed
 from penstock.errors import InputError, UsageError
 from penstock.mapreduce.keyvalue import KeyValue
 from penstock.mapreduce.session import MapReduce
@@ -25,7 +26,15 @@ from penstock.mapreduce.session import MapReduce
 _PIECE = 1 << 14
 
 
-def kmeans(mr: MapReduce, points: Any, k: int, *, max_iter: int = 100, tol: float = 1e-6, seed: int = 1) -> KeyValue:
+def kmeans(
+    mr: MapReduce,
+    points: Any,
+    k: Annotated[int, "How many clusters."],
+    *,
+    max_iter: Annotated[int, "Rounds at most."] = 100,
+    tol: Annotated[float, "Stop when no center moves by more."] = 1e-6,
+    seed: Seed = 1,
+) -> KeyValue:
     """The clusters of points: an array of two dimensions, or the path of one (.npy)."""
     from penstock.apps.jobs.kernels import nearest
 

@@ -6,7 +6,7 @@ Defined   out: edges that leave it; both: edges at it, a loop twice
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
@@ -17,7 +17,12 @@ from penstock.mapreduce.keyvalue import KeyValue
 from penstock.mapreduce.session import MapReduce
 
 
-def degree(mr: MapReduce, edges: Any, *, count: str = "both") -> KeyValue:
+def degree(
+    mr: MapReduce,
+    edges: Any,
+    *,
+    count: Annotated[Literal["out", "both"], "Edges that leave a vertex, or those at it, a loop twice."] = "both",
+) -> KeyValue:
     """How many edges each vertex has."""
     if count not in ("out", "both"):
         raise UsageError(f"count must be out or both, not {count!r}")

@@ -14,6 +14,7 @@ import numpy as np
 
 from penstock.apps.grouped import mapped, reduced
 from penstock.apps.jobs.edges import VERTEX, edges_of
+from penstock.apps.jobs.options import Seed
 from penstock.mapreduce.keyvalue import KeyValue
 from penstock.mapreduce.reduce import whole_groups
 from penstock.mapreduce.session import MapReduce
@@ -22,7 +23,7 @@ GONE = np.uint64(0xFFFFFFFFFFFFFFFF)
 """A neighbour that says that a vertex is gone."""
 
 
-def independent_set(mr: MapReduce, edges: Any, *, seed: int = 1) -> KeyValue:
+def independent_set(mr: MapReduce, edges: Any, *, seed: Seed = 1) -> KeyValue:
     """Vertices of the edges, no two of them neighbours."""
     key = np.uint64(seed)
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from penstock.apps.grouped import mapped
+from penstock.apps.jobs.options import Listing, Recurse
 from penstock.apps.jobs.wordcount import word_count
 from penstock.mapreduce.files import list_files
 from penstock.mapreduce.keyvalue import KeyValue
@@ -20,7 +21,7 @@ from penstock.mapreduce.session import MapReduce
 POSTING = np.dtype([("document", np.uint32), ("count", np.uint32)])
 
 
-def inverted_index(mr: MapReduce, paths: Any, *, recurse: bool = False, listing: bool = False) -> KeyValue:
+def inverted_index(mr: MapReduce, paths: Any, *, recurse: Recurse = False, listing: Listing = False) -> KeyValue:
     """The documents of every word, with how often it is there."""
     found = mr.keyvalue(key="string", value=POSTING)
     for number, path in enumerate(list_files(paths, recurse, listing)):

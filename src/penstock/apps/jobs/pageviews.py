@@ -9,11 +9,12 @@ Ref       Mars: He et al. 2008 (PageViewCount)
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from penstock.apps.grouped import mapped
+from penstock.apps.jobs.options import Listing, Recurse
 from penstock.apps.jobs.table import summed
 from penstock.errors import UsageError
 from penstock.mapreduce.columns import Bytes
@@ -29,12 +30,12 @@ def page_views(
     mr: MapReduce,
     paths: Any,
     *,
-    page: int = 0,
-    visitor: int = 1,
-    distinct: bool = False,
-    separator: str = "\t",
-    recurse: bool = False,
-    listing: bool = False,
+    page: Annotated[int, "The field of the page, counted from 0."] = 0,
+    visitor: Annotated[int, "The field of the visitor."] = 1,
+    distinct: Annotated[bool, "Count a page once for each visitor."] = False,
+    separator: Annotated[str, "What stands between fields: one byte."] = "\t",
+    recurse: Recurse = False,
+    listing: Listing = False,
 ) -> KeyValue:
     """Count the views of pages in log files."""
     if len(separator.encode()) != 1 or separator in "\r\n":

@@ -9,11 +9,13 @@ Ref       Chakrabarti et al. 2004; Plimpton and Devine 2011
 from __future__ import annotations
 
 import math
+from typing import Annotated
 
 import numpy as np
 
 from penstock.apps.grouped import mapped
 from penstock.apps.jobs.edges import unpacked
+from penstock.apps.jobs.options import Seed
 from penstock.errors import UsageError
 from penstock.mapreduce.keyvalue import KeyValue
 from penstock.mapreduce.session import MapReduce
@@ -23,15 +25,15 @@ _PIECE = 1 << 18
 
 def rmat(
     mr: MapReduce,
-    levels: int,
-    nonzeros: float = 16,
+    levels: Annotated[int, "2 to the power of it is the number of vertices."],
+    nonzeros: Annotated[float, "Edges by vertex."] = 16,
     *,
-    a: float = 0.57,
-    b: float = 0.19,
-    c: float = 0.19,
-    d: float = 0.05,
-    fraction: float = 0.0,
-    seed: int = 1,
+    a: Annotated[float, "Chance of the upper left quadrant."] = 0.57,
+    b: Annotated[float, "Upper right."] = 0.19,
+    c: Annotated[float, "Lower left."] = 0.19,
+    d: Annotated[float, "Lower right."] = 0.05,
+    fraction: Annotated[float, "How much the chances are shaken at each level, below 1."] = 0.0,
+    seed: Seed = 1,
 ) -> KeyValue:
     """The edges of a random graph of `2**levels` vertices; `nonzeros` are the edges by vertex."""
     from penstock.apps.jobs.kernels import rmat_edges

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from penstock.apps.jobs.options import Listing, Recurse
 from penstock.apps.jobs.table import WordTable, summed
 from penstock.mapreduce.columns import Bytes, concat
 from penstock.mapreduce.files import list_files
@@ -25,7 +26,7 @@ _SHARE, _SMALL_SHARE, _SMALL = 0.55, 0.25, 8 << 20
 
 
 def word_count(
-    mr: MapReduce, paths: Any, *, recurse: bool = False, listing: bool = False, separator: bytes = b"\n"
+    mr: MapReduce, paths: Any, *, recurse: Recurse = False, listing: Listing = False, separator: bytes = b"\n"
 ) -> KeyValue:
     """Count the words of files; folders stand for the files in them. Pieces are cut at the separator."""
     total = sum(path.stat().st_size for path in list_files(paths, recurse, listing))

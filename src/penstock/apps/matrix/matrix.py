@@ -26,13 +26,23 @@ class Matrix:
     entries: KeyValue
 
     @classmethod
-    def of(cls, mr: MapReduce, data: Any, shape: tuple[int, int] | None = None, *, dtype: Any = None) -> Matrix:
-        """From (rows, columns, values), a SciPy matrix, a dense array, or a Penstock graph (its arcs, weighted if the
-        graph has one edge column)."""
+    def of(
+        cls,
+        mr: MapReduce,
+        data: Any,
+        shape: tuple[int, int] | None = None,
+        *,
+        dtype: Any = None,
+        weight: str | None = None,
+    ) -> Matrix:
+        """From (rows, columns, values), a SciPy matrix, a dense array, or a Penstock graph: its arcs, whose elements
+        are those of the edge column `weight`, of the first one if it has any, or ones."""
         from penstock.graph import Graph
 
         if isinstance(data, Graph):
-            return cls._of_graph(mr, data, dtype)
+            return cls._of_graph(mr, data, dtype, weight)
+        if weight is not None:
+            raise UsageError("weight is the edge column of a graph: other matrices have their elements already")
         if hasattr(data, "tocoo"):
             found = data.tocsr().tocoo()  # elements that are stored twice add up
             parts, shape = (found.row, found.col, found.data), found.shape
@@ -58,9 +68,11 @@ class Matrix:
         return cls(mr, shape, mr.keyvalue(keys, values.astype(kind, copy=False), key=INDEX, value=kind))
 
     @classmethod
-    def _of_graph(cls, mr: MapReduce, graph: Any, dtype: Any) -> Matrix:
+    def _of_graph(cls, mr: MapReduce, graph: Any, dtype: Any, weight: str | None) -> Matrix:
         """By internal number; parallel edges may not be there."""
-        n, names = graph.vertices, list(graph.columns)[:1]
+        if weight is not None and weight not in graph.columns:
+            raise UsageError(f"the graph has no edge column {weight!r}, only {', '.join(graph.columns) or 'none'}")
+        n, names = graph.vertices, list(graph.columns)[:1] if weight is None else [weight]
         kind = np.dtype(dtype or (graph.store.direction("out").column_dtype(names[0]) if names else np.float64))
         _check((n, n))
 

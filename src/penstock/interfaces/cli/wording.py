@@ -8,7 +8,7 @@ from penstock.errors import InputError, PenstockError, TargetExists, UsageError
 
 _RENAMED = {"types": "type", "stripes": "stripe"}
 _KEYWORDS = (
-    "allow_empty|allow_nan|columns|comment|compression|delimiter|duplicates|fill|format|header|ids|max_depth|max_iter|"
+    "allow_empty|allow_nan|column|columns|comment|compression|delimiter|duplicates|fill|format|header|ids|max_depth|max_iter|"
     "overwrite|renumber|source|stripes|target|types|undirected|vertex_fill|weight"
 )
 _SPELLINGS = (

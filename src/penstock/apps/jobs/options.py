@@ -1,0 +1,11 @@
+"""Options that several jobs have, in the words in which the command line explains them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+Recurse = Annotated[bool, "Of folders, take the files in the folders inside them, too."]
+Listing = Annotated[bool, "The files given are lists of files, one in a line."]
+Seed = Annotated[int, "The same seed gives the same result."]
+
+__all__ = ["Listing", "Recurse", "Seed"]
