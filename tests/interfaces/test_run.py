@@ -129,7 +129,7 @@ def test_every_setting_of_a_run_has_a_flag() -> None:
     flags = {name for group in (options.limits, options.placement, options.spill) for name in _parameters(group)}
     others = {"direct_io", "verify_checksums", "state_ranges"}
     """Which tests and measurements set, by a variable or in Python."""
-    assert {field.name for field in fields(Settings)} - others == flags - {"quiet"}
+    assert {field.name for field in fields(Settings)} - others == flags - {"quiet", "verbose"}
 
 
 def _parameters(group: Any) -> list[str]:

@@ -9,16 +9,33 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from penstock.interfaces.cli import doctor, explain, export, generate, info, ingest, run, verify
+from penstock.interfaces.cli import (
+    bench,
+    config,
+    doctor,
+    explain,
+    export,
+    generate,
+    info,
+    ingest,
+    mr,
+    plot,
+    run,
+    verify,
+)
+from penstock.interfaces.cli.examples import epilog
 from penstock.interfaces.cli.exits import exit_code
 from penstock.version import VERSION
 
-ORDER = ("generate", "ingest", "info", "check", "run", "explain", "verify", "export", "doctor")
-HELP = """Graphs that do not fit in memory: stored in pages, streamed from disk, inside the memory you allow.
+BUILD, USE, HERE = "Graphs", "Answers", "This machine"
+ORDER = (
+    "generate", "ingest", "info", "check", "export", "run", "explain", "verify", "plot", "mr", "bench", "config",
+    "doctor",
+)  # fmt: skip
+HELP = f"""Graphs that do not fit in memory: stored in pages, streamed from disk, inside the memory you allow.
 
 \b
-  [bold]penstock generate kron --scale 20 --undirected -o kron20.pen[/]
-  [bold]penstock run pagerank kron20.pen --memory-limit 50MB[/]
+{epilog("")}
 """
 
 
@@ -68,14 +85,23 @@ def _root(
     pass
 
 
-app.add_typer(generate.app, name="generate")
-app.command("ingest")(ingest.ingest)
-app.command("info")(info.info)
-app.command("check")(info.check)
-app.command("export")(export.export)
-app.add_typer(run.app, name="run")
-app.add_typer(explain.app, name="explain")
-app.command("verify")(verify.verify)
-app.command("doctor")(doctor.doctor)
+app.add_typer(generate.app, name="generate", rich_help_panel=BUILD)
+app.add_typer(run.app, name="run", rich_help_panel=USE)
+app.add_typer(explain.app, name="explain", rich_help_panel=USE)
+app.add_typer(mr.app, name="mr", rich_help_panel=USE)
+for name, function, panel in (
+    ("ingest", ingest.ingest, BUILD),
+    ("info", info.info, BUILD),
+    ("check", info.check, BUILD),
+    ("export", export.export, BUILD),
+    ("verify", verify.verify, USE),
+    ("plot", plot.plot, USE),
+    ("bench", bench.bench, HERE),
+    ("config", config.config, HERE),
+    ("doctor", doctor.doctor, HERE),
+):
+    # Typer keeps the ends of lines: they would be seen in a window of another width.
+    told = "\n\n".join(" ".join(part.split()) for part in (function.__doc__ or "").split("\n\n"))
+    app.command(name, help=told, epilog=epilog(name), rich_help_panel=panel)(function)
 
 __all__ = ["app"]

@@ -41,10 +41,7 @@ def export(
     ] = False,
     overwrite: Overwrite = False,
 ) -> None:
-    """Write the edges to a file, under the ids they came with.
-
-    penstock export web.pen -o edges.parquet
-    """
+    """Write the edges to a file, under the ids they came with."""
     from penstock import api
     from penstock.config import format_size
 

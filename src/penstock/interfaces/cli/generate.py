@@ -7,12 +7,14 @@ from typing import Annotated, Any
 
 import typer
 
+from penstock.interfaces.cli.examples import epilog
 from penstock.interfaces.cli.options import Limits, Target, build, limits, spill, with_options
-from penstock.interfaces.cli.summary import build_summary, tell
+from penstock.interfaces.cli.summary import build_details, build_summary, tell
 
 app = typer.Typer(
     no_args_is_help=True,
     help="Make a graph: the same one for the same seed, whatever the threads and the memory.",
+    epilog=epilog("generate"),
 )
 
 Vertices = Annotated[int, typer.Option("--vertices", "-n", metavar="N", help="How many vertices.")]
@@ -43,7 +45,7 @@ def _make(
     from penstock import api
 
     report = api.generate_store(kind, output, **params, **made, **build, **limits.settings, **spill)
-    tell(*build_summary(report), quiet=limits.quiet)
+    tell(*build_summary(report), *(build_details(report) if limits.verbose else ()), quiet=limits.quiet)
 
 
 @app.command()
@@ -62,10 +64,7 @@ def kron(
     d: Annotated[float | None, typer.Option("--d", help="Lower right; if not given, what is left.")] = None,
     no_scramble: Annotated[bool, typer.Option("--no-scramble", help="Leave high degrees at low ids.")] = False,
 ) -> None:
-    """A Kronecker (R-MAT) graph after Graph500.
-
-    penstock generate kron --scale 20 --undirected -o kron20.pen
-    """
+    """A Kronecker (R-MAT) graph after Graph500."""
     params = {"scale": scale, "edge_factor": edge_factor, "a": a, "b": b, "c": c, "d": d, "scramble": not no_scramble}
     _make("kron", output, params, made, build, limits, spill)
 

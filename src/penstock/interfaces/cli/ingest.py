@@ -13,7 +13,7 @@ import typer
 
 from penstock.errors import InputError, TargetExists, UsageError
 from penstock.interfaces.cli.options import Limits, Target, assignments, build, limits, names, spill, with_options
-from penstock.interfaces.cli.summary import build_summary, tell
+from penstock.interfaces.cli.summary import build_details, build_summary, tell
 
 IdKind = StrEnum("IdKind", ["auto", "integer", "string"])
 READ = "Reading"
@@ -109,9 +109,9 @@ def ingest(
     limits: Limits,
     spill: dict[str, Any],
 ) -> None:
-    """Build a store from edges: text (.txt .csv .tsv .el .wel .mtx .graph .gr .e, also .gz .zst .bz2), Parquet, Arrow.
+    """Build a store from edges: text, Parquet, Arrow.
 
-    penstock ingest edges.txt.gz -o web.pen --memory-limit 2GB
+    Text may be .txt .csv .tsv .el .wel .mtx .graph .gr .e, and compressed: .gz .zst .bz2 .xz .lz4.
     """
     from penstock import api
 
@@ -125,7 +125,7 @@ def ingest(
             if "columns" in reading:
                 options["columns"] = [_position(column) for column in reading["columns"]]
         report = api.build_store(paths if len(paths) > 1 else paths[0], output, **options)
-    tell(*build_summary(report), quiet=limits.quiet)
+    tell(*build_summary(report), *(build_details(report) if limits.verbose else ()), quiet=limits.quiet)
 
 
 def _numbers(texts: dict[str, str]) -> dict[str, float]:

@@ -26,6 +26,16 @@ RULES = ("first", "sum", "min", "max")
 
 Target = Annotated[Path, typer.Option("--output", "-o", metavar="NAME.pen", help="The store to write.")]
 Store = Annotated[Path, typer.Argument(metavar="NAME.pen", help="The store.", show_default=False)]
+Given = Annotated[
+    Path,
+    typer.Argument(
+        metavar="GRAPH", help="A store; or a file or folder of edges, read for this time only.", show_default=False
+    ),
+]
+Undirected = Annotated[
+    bool | None,
+    typer.Option("--undirected", help="Of a file of edges: take each both ways.", show_default=False),
+]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the target if it exists.")]
 
 
@@ -68,10 +78,11 @@ SPILL = "Spill files"
 
 @dataclass(frozen=True)
 class Limits:
-    """The settings given to this call, by name; and whether to keep quiet."""
+    """The settings given to this call, by name; and how much to say."""
 
     settings: dict[str, Any] = field(default_factory=dict)
     quiet: bool = False
+    verbose: bool = False
 
 
 def limits(
@@ -87,9 +98,14 @@ def limits(
         _option("--progress/--no-progress", panel=SETTINGS, help="Show bars (the default on a terminal) or none."),
     ] = None,
     quiet: Annotated[bool, _option("--quiet", "-q", panel=SETTINGS, help="Say nothing but errors.")] = False,
+    verbose: Annotated[
+        bool, _option("--verbose", "-v", panel=SETTINGS, help="Say also what was planned and where the time went.")
+    ] = False,
 ) -> Limits:
+    if quiet and verbose:
+        raise UsageError("--quiet and --verbose are opposites: give one of them")
     given = {"memory_limit": memory_limit, "threads": threads, "progress": False if quiet else progress}
-    return Limits({name: value for name, value in given.items() if value is not None}, quiet)
+    return Limits({name: value for name, value in given.items() if value is not None}, quiet, verbose)
 
 
 def placement(
@@ -272,10 +288,12 @@ def names(words: Sequence[str]) -> list[str]:
 
 
 __all__ = [
+    "Given",
     "Limits",
     "Overwrite",
     "Store",
     "Target",
+    "Undirected",
     "assignments",
     "build",
     "limits",

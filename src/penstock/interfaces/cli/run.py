@@ -6,7 +6,6 @@ import contextlib
 import json
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,20 +15,17 @@ from typer.core import TyperCommand, TyperGroup
 
 from penstock.algorithms.registry import ALGORITHMS, nearest, options_of
 from penstock.errors import UsageError
-from penstock.interfaces.cli.options import Limits, Store, limits, placement, spill, with_options
-from penstock.interfaces.cli.summary import run_summary, tell
+from penstock.interfaces.cli.examples import epilog, run_epilog
+from penstock.interfaces.cli.options import Given, Limits, Undirected, limits, placement, spill, with_options
+from penstock.interfaces.cli.summary import details, run_summary, tell
 
 if TYPE_CHECKING:
     from penstock.edges import Edges
+    from penstock.graph import Graph
     from penstock.result import Result
 
 ENDINGS = (".parquet", ".csv", ".tsv", ".txt", ".json", ".arrow")
 """What `Rows.write` writes; compared before the run, not after an hour of it."""
-EXAMPLES = {
-    "pagerank": "penstock run pagerank web.pen --memory-limit 2GB -o ranks.parquet --json run.json",
-    "bfs": "penstock run bfs web.pen --source 42 -o levels.parquet",
-    "sssp": "penstock run sssp roads.pen --source 42 --weight length -o distances.parquet",
-}
 
 
 class Algorithms(TyperGroup):
@@ -50,7 +46,12 @@ class Algorithms(TyperGroup):
         raise UsageError(nearest(args[0]))
 
 
-app = typer.Typer(cls=Algorithms, no_args_is_help=True, help="Run an algorithm on a store.")
+app = typer.Typer(
+    cls=Algorithms,
+    no_args_is_help=True,
+    help="Run an algorithm on a store, or on a file of edges.",
+    epilog=epilog("run"),
+)
 
 
 @app.callback()
@@ -119,26 +120,42 @@ def targets(
 
 def command(name: str) -> Any:
     """The command of one algorithm."""
+    from penstock.interfaces.cli.opening import opened
     from penstock.interfaces.cli.parameters import chosen, group, parameters
 
     known = options_of(name)
 
     @with_options(options=group(parameters(known)), targets=targets, limits=limits, placement=placement, spill=spill)
     def call(
-        store: Store,
+        store: Given,
         options: dict[str, Any],
         targets: Targets,
         limits: Limits,
         placement: dict[str, Any],
         spill: dict[str, Any],
+        undirected: Undirected = None,
+        dry_run: Annotated[
+            bool, typer.Option("--dry-run", help="Show what it would do and take, like explain, and run nothing.")
+        ] = False,
     ) -> None:
+        began = time.perf_counter()
         settings = limits.settings | placement | spill
         targets.check()
-        execute(name, store, lambda kind: chosen(known, options, kind), settings, targets, quiet=limits.quiet)
+        with opened(
+            store, settings, algorithm=name, options=options, undirected=undirected, quiet=limits.quiet
+        ) as graph:
+            given = chosen(known, options, graph.store.ids.kind)
+            if dry_run or limits.verbose:
+                from penstock.interfaces.cli.explain import REFUSED, foretell
+
+                fits = foretell(name, graph, given, settings, to_stderr=not dry_run)
+                if dry_run:
+                    raise typer.Exit(0 if fits else REFUSED)
+            execute(name, graph, given, settings, targets, limits, store=store, began=began)
 
     alone = typer.Typer(add_completion=False, rich_markup_mode="rich")
-    text = _sentence(name) + (f"\n\n{EXAMPLES[name]}" if name in EXAMPLES else "")
-    alone.command(name, help=text, context_settings={"help_option_names": ["-h", "--help"]})(call)
+    words = {"help_option_names": ["-h", "--help"]}
+    alone.command(name, help=_sentence(name), epilog=run_epilog(name), context_settings=words)(call)
     return typer.main.get_command(alone)
 
 
@@ -148,24 +165,23 @@ def _sentence(name: str) -> str:
 
 def execute(
     name: str,
-    store: Path,
-    options: Callable[[str], dict[str, Any]],
+    graph: Graph,
+    options: dict[str, Any],
     settings: dict[str, Any],
     targets: Targets,
+    limits: Limits,
     *,
-    quiet: bool = False,
+    store: Path,
+    began: float,
 ) -> None:
-    """Run, write, show and tell. `options` makes them out of the kind of the store's ids."""
+    """Run, write, show and tell. `store` is what it was called in the command, which `began` then."""
     from penstock import api
     from penstock.observe.events import recording
 
-    began = time.perf_counter()
+    opened = time.perf_counter()
     with contextlib.ExitStack() as held:
-        graph = held.enter_context(api.open_graph(store))
-        opened = time.perf_counter()
-        given = options(graph.store.ids.kind)
         events = held.enter_context(recording()) if targets.trace is not None else None
-        result = api.run(name, graph, **given, **settings)
+        result = api.run(name, graph, **options, **settings)
         computed = time.perf_counter()
         if targets.output is not None:
             result.write(targets.output, overwrite=targets.overwrite)
@@ -176,10 +192,10 @@ def execute(
 
             write_trace(str(targets.trace), events, figures)
         if targets.json_to is not None:
-            _write_json(figures, targets.json_to)
+            write_json(figures, targets.json_to)
         if targets.shown:
             show(result, targets.shown)
-    tell(*run_summary(figures), quiet=quiet)
+    tell(*run_summary(figures), *(details(figures) if limits.verbose else ()), quiet=limits.quiet)
 
 
 def statistics(
@@ -209,7 +225,7 @@ def statistics(
     return figures
 
 
-def _write_json(figures: dict[str, Any], target: str) -> None:
+def write_json(figures: dict[str, Any], target: str) -> None:
     text = json.dumps(figures, indent=2) + "\n"
     if target == "-":
         sys.stdout.write(text)
@@ -222,11 +238,15 @@ def _write_json(figures: dict[str, Any], target: str) -> None:
 
 def show(result: Result | Edges, count: int) -> None:
     """The rows of the largest values, or where nothing is large or small the first ones."""
+    print_table(*_rows(result, count))
+
+
+def print_table(names: list[str], rows: list[tuple[Any, ...]]) -> None:
+    """Numbered rows on stdout."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
 
-    names, rows = _rows(result, count)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("", justify="right", style="dim")
     for name in names:
@@ -260,4 +280,4 @@ def _cell(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-__all__ = ["ENDINGS", "app", "execute", "statistics"]
+__all__ = ["ENDINGS", "Targets", "app", "execute", "print_table", "show", "statistics", "targets", "write_json"]

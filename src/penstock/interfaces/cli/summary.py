@@ -69,6 +69,30 @@ def run_summary(stats: Mapping[str, Any]) -> list[str]:
     return [", ".join(first), ", ".join(second)]
 
 
+def details(stats: Mapping[str, Any]) -> list[str]:
+    """Lines for --verbose: where the time went, and how each program ran."""
+    lines = [_times(stats.get("phases", {}))]
+    for plan in stats.get("plans", ()):
+        sides, why = " and ".join(plan.get("sides", ())), "; ".join(map(str, plan.get("why", ())))
+        words = [f"{plan.get('form')} over {sides} arcs", f"tier {plan.get('tier')}", *([why] if why else [])]
+        lines.append(f"{plan.get('program')}: {', '.join(words)}")
+    if (residual := stats.get("residual")) is not None:
+        lines.append(f"residual: {residual:.3g}")
+    return lines
+
+
+def build_details(report: BuildReport) -> list[str]:
+    """The same of a store that was built."""
+    return [_times(report.stats.phases)]
+
+
+def _times(phases: Mapping[str, float]) -> str:
+    from penstock.observe.bar import format_seconds
+
+    order = sorted(phases, key=lambda name: name != "open")  # the rest is in order already
+    return "time: " + ", ".join(f"{name} {format_seconds(phases[name])}" for name in order)
+
+
 def _progress(stats: Mapping[str, Any]) -> str:
     if "levels" in stats:
         return number(stats["levels"], "level")
@@ -100,4 +124,4 @@ def tell(*lines: str, quiet: bool = False) -> None:
         print(*lines, sep="\n", file=sys.stderr, flush=True)
 
 
-__all__ = ["build_summary", "disk_bytes", "number", "run_summary", "tell"]
+__all__ = ["build_details", "build_summary", "details", "disk_bytes", "number", "run_summary", "tell"]

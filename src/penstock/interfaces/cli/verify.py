@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from penstock.errors import UsageError
+from penstock.errors import UsageError, meant
 from penstock.interfaces.cli.options import Store, with_options
 from penstock.interfaces.cli.summary import number, tell
 
@@ -57,16 +57,14 @@ def verify(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of lines.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but what is wrong.")] = False,
 ) -> None:
-    """Check a result against its graph by another method; one line for every rule it breaks, and exit 1.
-
-    penstock verify bfs web.pen levels.parquet --source 42
-    """
+    """Check a result against its graph by another method; one line for every rule it breaks, and exit 1."""
     from penstock import api
     from penstock.observe.bar import format_seconds
     from penstock.verify import CHECKERS, read_result
 
     if algorithm not in CHECKERS:
-        raise UsageError(f"there is no check of {algorithm!r}; there are {', '.join(CHECKERS)}")
+        near = meant(algorithm, CHECKERS)
+        raise UsageError(f"there is no check of {algorithm!r}{near or ';'} there are {', '.join(CHECKERS)}")
     check = CHECKERS[algorithm]
     known = inspect.signature(check).parameters
     for name in options:
