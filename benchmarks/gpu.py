@@ -5,7 +5,7 @@
     disk       the same graph from disk, beside direct reads
     shapes     skewed and uniform graphs, beside a bare gather
     devices    strategies P and S over logical devices
-    mapreduce  sorting pairs, in core and out of core, beside the CPU and the bus
+    mapreduce  sorting pairs, in core and out of core, beside the CPU and the bus; map, group and reduce
     tests      the tests that need a GPU
     big        two billion arcs under 2 GiB
 
@@ -112,7 +112,7 @@ def _inside(options: argparse.Namespace) -> int:
 
     (name,) = options.only
     sizes = (Sizes.tiny() if options.tiny else Sizes()).scaled(options.scale)
-    section = Section(name, sizes, options.folder, options.part, options.cap, tiny=options.tiny)
+    section = Section(name, sizes, options.folder, options.part, options.cap, tiny=options.tiny, output=options.output)
     section.save()
     if (why := gpu.why_not()) is not None:
         section.fail("start", why)
@@ -143,7 +143,8 @@ def _outside(name: str, options: argparse.Namespace, allowed: float) -> dict[str
     with tempfile.TemporaryDirectory(prefix="penstock-gpu-") as folder:
         part = Path(folder) / "part.json"
         command = [sys.executable, "-u", __file__, "--only", name, "--part", str(part), "--cap", f"{allowed:.1f}"]
-        command += ["--folder", str(options.folder)] + (["--tiny"] if options.tiny else [])
+        command += ["--folder", str(options.folder), "--output", str(options.output)]
+        command += ["--tiny"] if options.tiny else []
         command += ["--scale", str(options.scale)] if options.scale is not None else []
         child = subprocess.Popen(command, start_new_session=True)
         try:

@@ -45,6 +45,10 @@ class Sizes:
     sort_limit: int = 1 << 30
     """Of device memory for sorting; four times that is sorted."""
     ring: int = 8 << 20
+    pairs: int = 1 << 25
+    """For the other operations of MapReduce."""
+    pair_limit: str = "16GB"
+    pair_gpu_limit: str = "8GB"
     disk_passes: int = 5
     disk_threads: tuple[int, ...] = (2, 4, 8, 16)
     repeats: int = 3
@@ -60,7 +64,8 @@ class Sizes:
         return Sizes(
             scale=4, small=4, big=4, big_limit=29_900, page_size="4KiB", edge_factor=80, duplicates="keep",
             sources=1, verified=1, iterations=1, checked_iterations=1, delta=1e6, streams=(2,), cached=(0, 100),
-            devices=(2,), traversals=1, metered=0.0, pinned=1 << 16, sort_limit=1 << 14, ring=1 << 12, disk_passes=1,
+            devices=(2,), traversals=1, metered=0.0, pinned=1 << 16, sort_limit=1 << 14, ring=1 << 12, pairs=200,
+            pair_limit="8MB", pair_gpu_limit="1MB", disk_passes=1,
             disk_threads=(1, 2), repeats=0, tests=("tests/observe/test_energy.py",), marker="not gpu", processes=2,
         )  # fmt: skip
 
@@ -71,11 +76,21 @@ class Sizes:
 class Section:
     """What a section is given, and where its figures go."""
 
-    def __init__(self, name: str, sizes: Sizes, folder: Path, part: Path, cap: float, *, tiny: bool = False) -> None:
+    def __init__(
+        self,
+        name: str,
+        sizes: Sizes,
+        folder: Path,
+        part: Path,
+        cap: float,
+        *,
+        tiny: bool = False,
+        output: Path | None = None,
+    ) -> None:
         self.name, self.sizes, self.folder, self.part, self.tiny = name, sizes, folder, part, tiny
         self.figures: dict[str, Any] = {}
         self.errors: list[dict[str, str]] = []
-        self.cap, self._began = cap, time.perf_counter()
+        self.cap, self._began, self.output = cap, time.perf_counter(), output
 
     @property
     def shallow(self) -> int | None:
@@ -112,6 +127,12 @@ class Section:
         print(f"  {self.name}: {name} FAILED, {why}", flush=True)
         self.errors.append({"step": name, "error": why})
         self.save()
+
+    def beside(self, name: str) -> Path:
+        """A file that is kept with the results."""
+        folder = self.part.parent if self.output is None else self.output.parent
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder / name
 
     def save(self) -> None:
         """A section that is stopped halfway leaves what it has."""

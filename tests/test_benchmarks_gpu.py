@@ -23,7 +23,7 @@ FIGURES = {
     "disk": {"raw", "engine"},
     "shapes": {"default", "skewed", "uniform", "skewed_slower_per_arc", "uniform_share_of_gather"},
     "devices": {"runs"},
-    "mapreduce": {"bus", "sort on CPU", "sort in core", "sort out of core", "sort shares"},
+    "mapreduce": {"bus", "sort on CPU", "sort in core", "sort out of core", "sort shares", "operations", "overlap"},
     "tests": {"tests"},
     "big": {"pagerank", "bfs", "wcc", "sssp"},
 }

@@ -25,6 +25,7 @@ from penstock.mapreduce.twopass import TwoPass
 from penstock.memory import gpu
 from penstock.memory.device import inlined
 from penstock.memory.fingerprint import fingerprint
+from penstock.memory.staging import copy_bytes
 
 if TYPE_CHECKING:
     from penstock.mapreduce.session import MapReduce
@@ -202,7 +203,7 @@ class CompiledWork:
         for kind, array in zip(self._kinds, found, strict=True):
             column = self._passes._column(kind, count)
             if kind != NOTHING:
-                column.view(held(kind))[:] = array[:count]
+                copy_bytes(column, array[:count])
             made.append(column)
         return made[0], made[1]
 

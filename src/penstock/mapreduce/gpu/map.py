@@ -18,6 +18,7 @@ from penstock.mapreduce.gpu.fit import checked, plain
 from penstock.mapreduce.gpu.lanes import LANES, Lane, Lanes, most_bytes
 from penstock.mapreduce.placing import Unsuited
 from penstock.memory import gpu
+from penstock.memory.staging import copy_bytes
 
 if TYPE_CHECKING:
     from penstock.mapreduce.keyvalue import KeyValue
@@ -37,6 +38,8 @@ def map_on_gpu(
     width = max(1, columns.width(kv.key) + columns.width(kv.value))
     largest = max([one.nbytes for one in kv.kept], default=0) or width
     compiled = function.kind == "compiled"
+    if not compiled and any(not isinstance(kind, str) and kind.kind not in "biuf" for kind in (kv.key, kv.value)):
+        raise Unsuited("functions of columns of times, or of nothing, run on the CPU")
     # A chunk, as much again for what is made of it, and for each row its counts.
     per_byte = 3 + 16 / width if compiled else 2 + _SCRATCH
     most = most_bytes(accelerator, largest, per_byte)
@@ -129,7 +132,7 @@ class _Columns:
         if not isinstance(column, np.ndarray) or column.dtype.itemsize == 0:
             return column
         copy = self._mr.room.empty(len(column), column.dtype, "what a chunk function returned")
-        copy[:] = column
+        copy_bytes(copy, column)
         return copy
 
 
