@@ -266,7 +266,7 @@ def foreseen(engine: Engine, *, loaded: bool = False) -> dict[str, Any] | None:
         done[step.get("program", "")] = done.get(step.get("program", ""), 0) + 1
     names = [plan.program for plan in engine.plans]
     phases: dict[str, float] = {}
-    read, bounds = 0, []
+    read, bounds, estimate = 0, [], False
     for program, plan in zip(engine.programs, engine.plans, strict=True):
         passes = -(-done.get(plan.program, 1) // names.count(plan.program))
         told = predict(plan, program, engine.store, rates, engine.settings, passes, loaded=loaded, warm=True)
@@ -275,7 +275,14 @@ def foreseen(engine: Engine, *, loaded: bool = False) -> dict[str, Any] | None:
             phases[name] = phases.get(name, 0.0) + seconds
         read += told.bytes_read
         bounds.append((told.seconds, told.bound))
-    return {"seconds": sum(phases.values()), "phases": phases, "bytes_read": read, "bound": max(bounds)[1]}
+        estimate = estimate or told.estimate
+    return {
+        "seconds": sum(phases.values()),
+        "phases": phases,
+        "bytes_read": read,
+        "bound": max(bounds)[1],
+        "estimate": estimate,
+    }
 
 
 # ---- words

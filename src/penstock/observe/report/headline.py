@@ -41,9 +41,9 @@ def _sentence(run: Run) -> Html:
     machine = figures.get("machine") or {}
     parts = []
     if graph:
-        kind = "directed" if graph.get("directed") else "undirected"
+        kind = "A directed" if graph.get("directed") else "An undirected"
         vertices, edges = words.number(graph["vertices"], "vertex", "vertices"), words.number(graph["edges"], "edge")
-        parts.append(f"A {kind} graph of {vertices}, {edges} and {words.number(graph['arcs'], 'arc')}.")
+        parts.append(f"{kind} graph of {vertices}, {edges} and {words.number(graph['arcs'], 'arc')}.")
     limit = figures.get("memory_limit")
     where = f"Run {place(run)}" + (f" within {words.size(limit)} of memory" if limit else "")
     threads = (figures.get("settings") or {}).get("threads") or machine.get("threads")
@@ -68,7 +68,7 @@ def _cards(run: Run) -> Iterator[tuple[str, str, str]]:
     total = float(figures.get("seconds", 0.0))
     yield "Time", words.seconds(total), f"{words.seconds(run.running)} of it the run itself" if run.running else ""
     if speed := figures.get("arcs_per_second"):
-        yield "Speed", f"{words.short(speed)} arcs/s", "over whole passes"
+        yield "Speed", words.short(speed), "arcs per second, over whole passes"
     label, done, note = progress(run)
     if label:
         yield label, done, note

@@ -68,6 +68,7 @@ def chart(
     kind: str = "plot",
     wide: bool = False,
     height: int | None = None,
+    legend: Html | str = "",
 ) -> Html:
     """A place for a drawing, with its words, and its figures as a table for those who do not see it."""
     place = tag(
@@ -84,6 +85,7 @@ def chart(
         "figure",
         tag("figcaption", tag("strong", title), tag("span", told)),
         place,
+        legend,
         below,
         class_="wide" if wide else None,
     )

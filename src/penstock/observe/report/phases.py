@@ -95,15 +95,17 @@ def prediction(run: Run) -> Html:
         if seconds or run.phases.get(name)
     ]
     took = sum(run.phases.get(name, 0.0) for name in foretold["phases"])
-    rows.append(
-        ("together", words.seconds(foretold["seconds"]), words.seconds(took), _ratio(took, foretold["seconds"]))
-    )
+    if len(rows) > 1:
+        ratio = _ratio(took, foretold["seconds"])
+        rows.append(("together", words.seconds(foretold["seconds"]), words.seconds(took), ratio))
     read = run.figures.get("bytes_read", 0)
     rows.append(
         ("bytes read", words.size(foretold["bytes_read"]), words.size(read), _ratio(read, foretold["bytes_read"]))
     )
     expected = f"The model expected {words.seconds(foretold['seconds'])}, bound by {_bound(foretold['bound'])}"
     told = f"{expected}; it took {words.seconds(took)}."
+    if foretold.get("estimate"):
+        told += " How much a traversal visits only the run can tell, so this was an estimate."
     widest = max(took, foretold["seconds"]) or 1e-9
     bars = tag(
         "div",

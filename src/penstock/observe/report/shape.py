@@ -89,7 +89,7 @@ def _matrix(run: Run, density: Dense) -> Html:
     }
     seen = "" if density.sampled == 1 else f" Estimated from {words.share(density.sampled, 1)} of the pages."
     each = words.count(density.vertices / max(1, len(counts)))
-    told = f"Arcs from row to column, vertices by descending degree, about {each} to a dot; darker is denser.{seen}"
+    told = f"Arcs from row to column, vertices by descending degree, about {each} to a dot.{seen}"
     quarters = _quarters(counts)
     return chart(
         "matrix",
@@ -136,7 +136,8 @@ def _values(run: Run, values: Counted) -> Html:
     series: dict[str, Any] = {"name": "groups" if sizes else "vertices", "y": [int(count) for count in drawn.counts]}
     if drawn.edges is None:
         series |= {"type": "bars", "x": span}
-        x = {"label": values.name, "unit": "number", "log": sizes and len(span) > 1}
+        whole = values.values.dtype.kind in "iu"
+        x = {"label": values.name, "unit": "whole" if whole else "number", "log": sizes and len(span) > 1}
         rows = [
             (words.value(value), f"{count:,}")
             for value, count in zip(values.values.tolist(), values.counts.tolist(), strict=True)

@@ -63,11 +63,7 @@ def _curves(rows: Sequence[dict[str, Any]]) -> Iterator[tuple[str, str, str, dic
     changed = [row for row in rows if isinstance(row.get("change"), int | float) and math.isfinite(row["change"])]
     if len(changed) > 1:
         last = changed[-1]["change"]
-        told = (
-            f"{words.value(float(last))} after the last superstep."
-            if last
-            else "Nothing changed in the last superstep."
-        )
+        told = f"{float(last):.2g} after the last superstep." if last else "Nothing changed in the last superstep."
         line = {"name": "change", "type": "line", "dots": True, **_xy(changed, "change")}
         yield "residual", "What still changed", told, drawing({"unit": "number", "log": True}, [line])
     paged = [row for row in rows if row.get("pages")]

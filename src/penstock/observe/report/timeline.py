@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from penstock.observe.events import Slice
 from penstock.observe.plain import strict
 from penstock.observe.report import words
-from penstock.observe.report.markup import Section, chart, join, table, tag
+from penstock.observe.report.markup import Html, Section, chart, join, table, tag
 from penstock.observe.report.run import Run
 
 MOST = 120_000
@@ -18,7 +18,24 @@ TOLD = 2_000
 ROW, AXIS = 22, 38
 """Pixels of a row, and of the axis above and the scroll bar below; timeline.js draws them."""
 ORDER = ("phases", "engine", "reader", "gpu", "stream", "lane", "worker")
-KINDS = {"page": "page", "chunks": "chunks", "wait": "wait", "read": "read", "batch": "copy", "copy": "copy"}
+COLOURS = {
+    "read": "reading",
+    "copy": "copying",
+    "page": "computing on a page from disk",
+    "cached": "on a page from the cache",
+    "chunks": "on arcs in memory",
+    "kernel": "kernels",
+    "wait": "waiting",
+    "superstep": "supersteps",
+    "phase": "phases",
+}
+"""What is told apart, and how it is called."""
+KINDS = {
+    "page": "page", "chunks": "chunks", "wait": "wait", "read": "read", "superstep": "superstep",
+    "batch": "copy", "in place": "copy", "copy in": "copy", "copy out": "copy",
+    "kernel": "kernel", "count": "kernel", "reduce": "kernel", "function": "kernel", "pages": "kernel",
+}  # fmt: skip
+"""By a slice's name, or its first or last word."""
 
 
 class Span(NamedTuple):
@@ -62,18 +79,30 @@ def timeline(run: Run) -> Section:
         "timeline",
         "Timeline",
         told,
-        chart("timeline", "What each lane did", keys, busy, kind="timeline", wide=True, height=AXIS + len(rows) * ROW),
+        chart(
+            "timeline",
+            "What each lane did",
+            keys,
+            busy,
+            kind="timeline",
+            wide=True,
+            height=AXIS + len(rows) * ROW,
+            legend=_legend({kind(name) for name in names}),
+        ),
     )
+
+
+def _legend(kinds: set[str]) -> Html:
+    shown = [(name, words) for name, words in COLOURS.items() if name in kinds]
+    return tag("ul", *(tag("li", tag("i", class_=f"k-{name}"), words) for name, words in shown), class_="legend")
 
 
 def kind(name: str) -> str:
     """What is drawn in one colour."""
-    if name.startswith("superstep"):
-        return "superstep"
-    word = name.split(maxsplit=1)[0] if name else ""
-    if name.startswith("page ("):
-        return "cached" if "cache" in name else "page"
-    return KINDS.get(word, "kernel" if "kernel" in name or word in ("pull", "push") else "phase")
+    if name.startswith("page (hit"):
+        return "cached"
+    ends = name.split()
+    return next((KINDS[word] for word in (name, *ends[:1], *ends[-1:]) if word in KINDS), "phase")
 
 
 def lanes(slices: Iterable[Slice], origin: float, most: int = MOST) -> list[tuple[str, int, list[Span]]]:

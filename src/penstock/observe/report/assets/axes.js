@@ -24,17 +24,16 @@ function niceStep(span, most, whole) {
 // An axis: {unit, log, zero, whole} over values from low to high, in pixels from begin to end.
 function scaled(axis, low, high, begin, end, room) {
   const most = Math.max(2, Math.floor(Math.abs(end - begin) / room)), whole = axis.unit === "whole" || axis.unit === "count";
-  const say = TICK[axis.unit] || TICK.number;
   if (axis.log) {
-    const a = Math.log(low), b = Math.log(high), wide = b - a || 1;
+    const a = Math.log(low), b = Math.log(high), wide = b - a || 1, ticks = logTicks(low, high, most);
     const at = (value) => begin + ((Math.log(value) - a) / wide) * (end - begin);
-    return { at, low, high, log: true, ticks: logTicks(low, high, most).map((value) => ({ value, say: say(value) })) };
+    const said = (value) => (axis.unit === "bytes" ? size(value) : axis.unit === "seconds" ? seconds(value) : tickWords(axis.unit, [value])[0]);
+    return { at, low, high, log: true, ticks: ticks.map((value) => ({ value, say: said(value) })) };
   }
-  const step = niceStep(high - low || 1, most, whole), ticks = [];
+  const step = niceStep(high - low || 1, most, whole), values = [];
   if (axis.snap) high = Math.ceil(high / step - 1e-9) * step;
-  for (let value = Math.ceil(low / step - 1e-9) * step; value <= high + step * 1e-6; value += step) {
-    ticks.push({ value, say: say(Math.abs(value) < step * 1e-6 ? 0 : value) });
-  }
+  for (let k = Math.ceil(low / step - 1e-9); k * step <= high + step * 1e-6; k++) values.push(k * step);
+  const said = tickWords(axis.unit, values, step);
   const at = (value) => begin + ((value - low) / (high - low || 1)) * (end - begin);
-  return { at, low, high, log: false, ticks };
+  return { at, low, high, log: false, ticks: values.map((value, i) => ({ value, say: said[i] })) };
 }

@@ -46,7 +46,7 @@ function legend(svg, series, width) {
   if (series.length < 2) return 0;
   let x = 0, y = 8;
   series.forEach((each, place) => {
-    const wide = 18 + each.name.length * 6.4 + 14;
+    const wide = 15 + breadth(each.name) + 18;
     if (x && x + wide > width) { x = 0; y += 18; }
     shape(svg, "rect", { x, y: y - 5, width: 10, height: 10, rx: 2, class: `fill s${place % 8}` });
     shape(svg, "text", { x: x + 15, y: y + 4 }, each.name);
@@ -59,7 +59,7 @@ function drawPlot(place, spec) {
   const width = place.clientWidth, height = place.clientHeight;
   if (!width || !height) return;
   place.replaceChildren();
-  const svg = shape(place, "svg", { viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true", preserveAspectRatio: "none" });
+  const svg = shape(place, "svg", { viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" });
   const series = stacked(spec.series), range = extent(series, spec);
   const top = (legend(svg, series, width) || (spec.y.label ? 12 : 0)) + 10, bottom = height - (spec.x.label ? 40 : 24);
   const bars = series.some((each) => each.type === "bars"), apart = pitch(series, spec.x.log);
@@ -72,8 +72,8 @@ function drawPlot(place, spec) {
   else { if (spec.y.zero || low > 0) low = 0; if (high === low) high = low + 1; high += (high - low) * 0.04; }
 
   const y = scaled({ ...spec.y, snap: !spec.y.log }, low, high, bottom, top, 34);
-  const gutter = Math.max(28, ...y.ticks.map((tick) => tick.say.length * 6.3 + 10));
-  const x = scaled(spec.x, left, right, gutter, width - 8, 66);
+  const gutter = Math.ceil(Math.max(24, ...y.ticks.map((tick) => breadth(tick.say) + 10)));
+  const x = scaled(spec.x, left, right, gutter, width - 8, spec.x.unit === "whole" ? 42 : 66);
 
   for (const tick of y.ticks) {
     const at = y.at(tick.value);
@@ -81,7 +81,7 @@ function drawPlot(place, spec) {
     shape(svg, "text", { x: gutter - 8, y: at + 4, "text-anchor": "end" }, tick.say);
   }
   for (const tick of x.ticks) {
-    const at = x.at(tick.value), half = tick.say.length * 3.2;
+    const at = x.at(tick.value), half = breadth(tick.say) / 2;
     shape(svg, "line", { x1: at, x2: at, y1: bottom, y2: bottom + 4, class: "axis" });
     const anchor = at + half > width ? "end" : "middle";
     shape(svg, "text", { x: anchor === "end" ? width : at, y: bottom + 17, "text-anchor": anchor }, tick.say);

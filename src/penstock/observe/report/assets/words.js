@@ -39,11 +39,22 @@ const SAY = {
   count: (value) => Math.round(value).toLocaleString("en"),
   whole: (value) => Math.round(value).toLocaleString("en"),
 };
-// Along an axis there is less room, and what all ticks share need not be said: no ".0".
-const TICK = {
-  ...SAY,
-  bytes: (value) => size(value).replace(".0 ", " "),
-  rate: (value) => `${size(value).replace(".0 ", " ")}/s`,
-  seconds: (value) => seconds(value).replace(/\.?0+ s$/, " s"),
-  count: (value) => short(value),
+
+// Along an axis all ticks are told in the same unit and with the same digits.
+const UNITS = {
+  bytes: [[1e12, "TB"], [1e9, "GB"], [1e6, "MB"], [1e3, "kB"], [1, "B"]],
+  rate: [[1e12, "TB/s"], [1e9, "GB/s"], [1e6, "MB/s"], [1e3, "kB/s"], [1, "B/s"]],
+  seconds: [[3600, "h"], [60, "min"], [1, "s"], [1e-3, "ms"], [1e-6, "µs"]],
 };
+
+function tickWords(unit, values, step) {
+  const units = UNITS[unit];
+  if (!units) return values.map((value) => (unit === "count" || unit === "whole" ? short(value) : number(value)));
+  const most = Math.max(...values.map(Math.abs)), [scale, name] = units.find(([each]) => most >= each) || units.at(-1);
+  const digits = Math.max(0, Math.min(3, -Math.floor(Math.log10(step / scale) + 1e-9)));
+  return values.map((value) => (value ? `${(value / scale).toFixed(digits)} ${name}` : `0 ${name}`));
+}
+
+const ruler = document.createElement("canvas").getContext("2d");
+ruler.font = "11.5px system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', sans-serif";
+const breadth = (words) => ruler.measureText(words).width;
