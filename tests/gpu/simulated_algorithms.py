@@ -109,6 +109,25 @@ def test_pages_that_do_not_fit_are_streamed(built: Built, name: str) -> None:
     assert stats["ledger_peak"] <= stats["memory_limit"]
 
 
+@pytest.mark.parametrize("name", ["pagerank", "hits", "ppr"])
+def test_near_state_comes_with_its_pages(built: Built, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is sent fits: of the rest a window at a time, and each page passes once."""
+    monkeypatch.setattr("penstock.engine.gpu.plan.LEAST_WINDOW", 4)
+    shape, graph, g = built[-1]
+    chosen = {"max_iter": 2} if name == "hits" else {"max_iter": 2, "stop": "fixed"}
+    if name == "ppr":
+        chosen = {"source": [3], "max_iter": 2}
+    whole = pk.run(name, graph, device="gpu", **chosen).stats["gpu"]["plans"]
+    pages, state = whole[0]["least_bytes"], whole[0]["state_bytes"]
+    result = pk.run(name, graph, device="gpu", gpu_memory_limit=pages + state - 16, **chosen)
+    cases.compare(name, cases.found(name, result), cases.expected(name, g, chosen))
+    plans = result.stats["gpu"]["plans"]
+    assert [plan["ranges"] for plan in plans] == [1] * len(plans)
+    assert max(plan["windows"] for plan in plans) > 1
+    count = len(graph.store.direction("in"))
+    assert result.stats["gpu"]["bytes_copied"] <= (count + 2) * graph.store.page_size * 2 * len(plans)
+
+
 def test_too_little_of_the_gpus_memory_is_said(built: Built) -> None:
     graph = built[-1][1]
     with pytest.raises(DoesNotFit, match="set gpu_memory_limit to at least") as refused:

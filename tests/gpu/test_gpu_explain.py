@@ -51,6 +51,13 @@ def test_resident_streamed_and_in_ranges(graph: Graph) -> None:
         assert device.plan.resident == (source == "device")
     assert device.plan.ranges > 1
     assert f"in {device.plan.ranges} ranges" in str(found)
+    # What vertices send fits: the rest comes in windows, and pages pass once.
+    found = pk.explain("pagerank", graph, device="gpu", gpu_memory_limit=least + 10 * graph.store.active, max_iter=3)
+    device = found.stages[0].gpu
+    assert device is not None
+    assert (device.plan.ranges, device.plan.windows > 1) == (1, True)
+    assert device.streamed <= device.plan.pages_bytes
+    assert f"in {device.plan.windows} windows" in str(found)
     # The host's memory is too small for the pages, too.
     small = pk.explain("pagerank", graph, device="gpu", gpu_memory_limit=least, memory_limit="3MB", tier="disk")
     assert small.stages[0].gpu is not None

@@ -9,7 +9,15 @@ from pathlib import Path
 
 
 def test_algorithms_on_a_simulated_gpu(tmp_path: Path) -> None:
-    file = Path(__file__).with_name("simulated_algorithms.py")
+    simulate("simulated_algorithms.py", tmp_path)
+
+
+def test_mapreduce_on_a_simulated_gpu(tmp_path: Path) -> None:
+    simulate("simulated_mapreduce.py", tmp_path)
+
+
+def simulate(name: str, tmp_path: Path) -> None:
+    file = Path(__file__).with_name(name)
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist"]
     # Kernels count with unsigned numbers that pass through zero, which NumPy warns of.
     command += ["-W", "ignore::RuntimeWarning", "--basetemp", str(tmp_path / "simulated"), str(file)]

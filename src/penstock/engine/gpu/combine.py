@@ -195,13 +195,15 @@ class CombineRun(Held):
         if program.numbered and not program.tally:
             return
         kernel = self.kernels.make("emit_active" if program.frontier else "emit")
-        ranges = self.windows if program.frontier else [*self.windows, (slots.body, slots.count)]
-        if not self.ranged:
-            ranges = [(0, slots.body if program.frontier else slots.count)]
-        for lo, hi in ranges:
-            near = self.window(lo, hi)
+        windows = self.windows if program.frontier else [*self.windows, (slots.body, slots.count)]
+        if not self.apart:
+            windows = [(0, slots.body if program.frontier else slots.count)]
+        for lo, hi in windows:
+            near, sent = self.window(lo, hi), self.message.arg
+            if self.apart and not self.ranged and not program.numbered:
+                sent = gpu.view(self.message.array[lo:hi])  # all messages are there, if not all that send them
             head = (self.stream, blocks(hi - lo), BLOCK, np.uint32(lo), np.uint32(hi), near.near)
-            tail = (near.state, near.reads, self.given(), self.scalars.arg, self.message.arg)
+            tail = (near.state, near.reads, self.given(), self.scalars.arg, sent)
             if program.frontier:
                 kernel(*head, self.front.arg, *tail)
             else:
@@ -270,7 +272,7 @@ class CombineRun(Held):
     def _carry(self, pull: bool, pages: Mapping[str, Wanted]) -> None:
         """Gather into totals, window by window and range by range, then update."""
         slots = self.slots
-        if not self.ranged:
+        if not self.apart:
             near = self.window(0, slots.body)
             for name in self.sides.pull if pull else self.sides.push:
                 if pull:
@@ -280,16 +282,17 @@ class CombineRun(Held):
             self._take_in(0, slots.body if self.program.frontier else slots.count, near)
             return
         for lo, hi in self.windows:
-            for far in self.windows:
-                for name in self.sides.pull if pull else self.sides.push:
-                    if pull:
-                        near = self.window(lo, hi)
-                        self._far(*far)
-                        self._pull(name, pages, near, far, fused=False)
-                    else:
-                        # The window's totals are at the far ends; the senders are the other range.
-                        self._far(*far)
-                        self._push(name, pages, Window(*far, *self._args()), (lo, hi))
+            for far in self.windows if self.ranged else [ALL]:
+                if pull:
+                    near = self.window(lo, hi)
+                    self._far(*far)
+                    for name in self.sides.pull:
+                        self._pull(name, self._between(pages, lo, hi), near, far, fused=False)
+                else:
+                    # The window's totals are at the far ends; the senders are the other range.
+                    self._far(*far)
+                    for name in self.sides.push:
+                        self._push(name, self._between(pages, *far), Window(*far, *self._args()), (lo, hi))
             near = self.window(lo, hi)
             self._take_in(lo, hi, near)
             self.save(near)
@@ -297,6 +300,19 @@ class CombineRun(Held):
             near = self.window(slots.body, slots.count)
             self._update(slots.body, slots.count, near, empty=True)
             self.save(near)
+
+    def _between(self, wanted: Mapping[str, Wanted], lo: int, hi: int) -> dict[str, Wanted]:
+        """Of the pages, those that hold vertices of a window."""
+        found = {}
+        for name, (pages, cost) in wanted.items():
+            records = self.arcs[name].direction.records
+            first = records["first_vertex"] if pages is None else records["first_vertex"][pages]
+            count = records["vertices"] if pages is None else records["vertices"][pages]
+            held = (first < np.uint64(hi)) & (first + count > np.uint64(lo))
+            found[name] = Wanted(
+                np.flatnonzero(held) if pages is None else pages[held], None if cost is None else cost[held]
+            )
+        return found
 
     def _take_in(self, lo: int, hi: int, near: Window) -> None:
         """Update a window by its totals."""
@@ -347,7 +363,7 @@ class BucketRun(CombineRun):
         top = self.most.view(kind) if self.field.kind == "f" else self.most
         self.counts.array.fill(0)
         self.least.array.fill(top[()])
-        for lo, hi in self.windows if self.ranged else [(0, self.slots.count)]:
+        for lo, hi in self.windows if self.apart else [(0, self.slots.count)]:
             near = self.window(lo, hi)
             self.kernels.make("select")(
                 self.stream, blocks(-(-self.slots.count // 32)), BLOCK, np.uint32(self.slots.count), near.state,

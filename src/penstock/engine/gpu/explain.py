@@ -93,9 +93,7 @@ def on_device(
     if found is None:
         return OnDevice("gpu", "", not_here, name, limit)
     cached, source = _share(found, plan, settings)
-    # In ranges every pair of them goes over the arcs.
-    visits = found.ranges**2
-    streamed = (found.pages_bytes - cached) * visits
+    streamed = (found.pages_bytes - cached) * found.ranges
     kept = load_gpu(name)
     told = None
     if kept is not None:
@@ -159,14 +157,15 @@ def _predict(
         width = fetched_bytes(program, store)
         arcs, vertices = heat(store, side)
         fetch += curve.seconds(arcs, vertices * width) if width else store.direction(side).arcs * curve.nearest
-    fetch *= found.ranges**2
+    fetch *= found.ranges
     share = 1.0
     if traverses:
         share, passes = TRAVERSAL["memory" if found.resident else "disk"], 1
     pace = kept.copy if source != "disk" else min(kept.copy, rates.disk)
     copy = streamed / pace * share
-    launches = (KERNELS + 2 * (1 + streamed // BATCH)) * found.ranges * kept.launch
-    state = 2 * found.ranges * found.state_bytes / kept.copy if found.ranges > 1 else 0.0
+    windows = found.ranges * found.windows
+    launches = (KERNELS * windows + 2 * (windows + streamed // BATCH)) * kept.launch
+    state = 2 * windows * found.state_bytes / kept.copy if found.windows > 1 else 0.0
     once = max(copy, fetch * min(1.0, share)) + launches + state
     read = 0 if loaded and source == "device" else found.pages_bytes if source != "disk" else int(streamed * passes)
     phases = {"load": 0.0 if source == "disk" else read / rates.load, "run": passes * once}
@@ -201,8 +200,9 @@ def lines(told: OnDevice, unmeasured: str) -> list[Any]:
 
 def _held(told: OnDevice) -> list[Any]:
     plan = told.plan
-    ranges = f" at a time, in {plan.ranges} ranges" if plan.ranges > 1 else ""
-    found: list[Any] = [(f"state {format_size(plan.state_bytes)}{ranges}", [])]
+    parts = f" at a time, in {plan.windows} windows" if plan.windows > 1 else ""
+    parts = f" at a time, in {plan.ranges} ranges" if plan.ranges > 1 else parts
+    found: list[Any] = [(f"state {format_size(plan.state_bytes)}{parts}", [])]
     if told.source == "device":
         found.append((f"all pages on the device, {format_size(plan.pages_bytes)}", []))
     else:

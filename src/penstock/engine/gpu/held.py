@@ -66,16 +66,17 @@ class Held:
         self.kernels = self.telling = gpu_kernels(program, number, BLOCK)
         self.quiet = gpu_kernels(replace(program, change=None), number, BLOCK) if program.change else self.telling
         self.sides = sides_of(engine.store, program.along)
-        self.ranged = plan.ranges > 1
+        self.ranged, self.apart = plan.ranges > 1, plan.windows > 1
+        """Whether far state comes range by range; whether near state comes window by window."""
         self.lo, self.hi = span or (0, slots.count)
-        self.windowed = self.ranged or span is not None
-        self.fused = not self.ranged and program.lanes == 1 and len(self.sides.pull) == 1
-        self.windows = self._windows(plan.ranges)
+        self.windowed = self.apart or span is not None
+        self.fused = not self.apart and program.lanes == 1 and len(self.sides.pull) == 1
+        self.windows = self._windows(plan.windows)
         self._arrays: list[Array] = []
         lanes = program.lanes
         self.zero = program.combine.zero(program.contribution_dtype(number))
 
-        # On the host: where results end up, and in ranges the state itself.
+        # On the host: where results end up, and in windows the state itself.
         make = engine.vectors.make
         self.theirs = set(vectors)
         self.host_state: tuple[np.ndarray, ...]
@@ -93,7 +94,7 @@ class Held:
             )
         self.host_message: np.ndarray | None = None
         widest = max(hi - lo for lo, hi in [*self.windows, (slots.body, slots.count)])
-        self.length = max(1, widest if self.ranged else self.hi - self.lo)
+        self.length = max(1, widest if self.apart else self.hi - self.lo)
         length = self.length
 
         def shape(n: int) -> Any:
@@ -191,12 +192,12 @@ class Held:
             self.after.array[slots.body : slots.count].fill(0)
 
     def _on_host(self, name: str) -> bool:
-        """Whether a column has to go through the host: in ranges, or if it is not the store's alone."""
+        """Whether a column has to go through the host: in windows, or if it is not the store's alone."""
         return self.windowed or name == "seed" or name not in self.store.meta["vertex"]
 
     def _upload(self) -> None:
         """What is read, and fields that were given; the others are zero, as their vectors are."""
-        if self.ranged:
+        if self.apart:
             return
         for name, mine, host in zip(self.program.state, self.state, self.host_state, strict=True):
             if name in self.theirs:
@@ -217,8 +218,8 @@ class Held:
     # ---- windows
 
     def window(self, lo: int, hi: int) -> Window:
-        """These slots on the device; in ranges they are copied there."""
-        if not self.ranged:
+        """These slots on the device; where they come in windows they are copied there."""
+        if not self.apart:
             return Window(self.lo, self.hi, *self._args())
         self.stream.synchronize()
         for mine, host in zip((*self.state, *self.reads), (*self.host_state, *self.host_reads), strict=True):
@@ -230,8 +231,8 @@ class Held:
         return tuple(array.arg for array in self.state), tuple(array.arg for array in self.reads)
 
     def save(self, window: Window) -> None:
-        """In ranges: keep the window's state on the host."""
-        if self.ranged:
+        """Where the state comes in windows: keep it on the host."""
+        if self.apart:
             self.stream.synchronize()
             for mine, host in zip(self.state, self.host_state, strict=True):
                 gpu.download(mine.array[: window.hi - window.lo], host[window.lo : window.hi])
@@ -310,7 +311,7 @@ class Held:
     def publish(self, vectors: dict[str, np.ndarray]) -> None:
         """Fields that the caller gave it may look at between supersteps."""
         for name, mine, host in zip(self.program.state, self.state, self.host_state, strict=True):
-            if name in vectors and not self.ranged:
+            if name in vectors and not self.apart:
                 gpu.download(mine.array, host)
 
     # ---- the end
@@ -318,7 +319,7 @@ class Held:
     def finish(self) -> np.ndarray:
         """Copy the state to the host; returns the frontier's bits."""
         self.stream.synchronize()
-        if not self.ranged:
+        if not self.apart:
             for mine, host in zip(self.state, self.host_state, strict=True):
                 gpu.download(mine.array, host)
         bits = gpu.download(self.front.array)

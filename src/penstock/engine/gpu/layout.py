@@ -65,7 +65,7 @@ class Layout:
         if held + least > limit:
             what = f"the state of {program.name} on each of {self.devices} GPUs"
             raise DoesNotFit(what, needed=held + least, limit=limit, setting="gpu_memory_limit")
-        return DevicePlan(1, held, whole, least, limit, held + least)
+        return DevicePlan(1, 1, held, whole, least, limit, held + least)
 
 
 __all__ = ["BITS", "Layout"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,8 @@ from penstock.store.reader import Direction, Store
 
 SLACK = 1 << 10
 """What is too small to count one by one."""
+LEAST_WINDOW = 1 << 10
+"""Slots that are worth a window."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,9 @@ class DevicePlan:
     """Where the state lies, and what is left for pages."""
 
     ranges: int
-    """How many ranges the state is split into; each pass streams the arcs so many times."""
+    """How many ranges the far state is split into; each pass streams the arcs so many times."""
+    windows: int
+    """How many windows the near state is split into; each is there while its own pages pass."""
     state_bytes: int
     """Vectors on the device at a time."""
     pages_bytes: int
@@ -81,18 +85,36 @@ def make_device_plan(
     fused = not program.frontier and program.lanes == 1 and len(sides.pull) == 1
     whole_state = slots * (window - (totals_dtype(program, number_dtype(store)).itemsize if fused else 0))
 
-    def vectors(count: int) -> int:
-        return whole_state if count == 1 else window * (-(-slots // count) + 1)
+    far = np.dtype(program.message).itemsize * program.lanes if not program.frontier and not program.numbered else 0
+    pulls = not program.frontier and bool(sides.pull)
 
-    smallest = fixed + min(whole_state, window * ((1 << 10) + 1))
+    def vectors(far_ranges: int, windows: int) -> int:
+        if windows == 1:
+            return whole_state
+        length = -(-slots // windows) + 1
+        return window * length if far_ranges > 1 else far * slots + (window - far) * length
+
+    def found(far_ranges: int, windows: int) -> DevicePlan:
+        return DevicePlan(far_ranges, windows, around + vectors(far_ranges, windows), whole, least, limit, smallest)
+
+    smallest = fixed + min(whole_state, window * (LEAST_WINDOW + 1))
     count = max(1, min(ranges or 1, most))
-    while fixed + vectors(count) > limit:
-        if count >= most or -(-slots // count) <= 1 << 10:
+    while fixed + vectors(count, count) > limit:
+        if count >= most or -(-slots // count) <= LEAST_WINDOW:
             what = f"the state of {program.name} on the GPU"
             raise DoesNotFit(what, needed=smallest, limit=limit, setting="gpu_memory_limit")
         count = min(most, count * 2)
-    held = around + vectors(count)
-    return DevicePlan(count, held, whole, least, limit, smallest)
+    if count == 1 or ranges or not pulls:
+        return found(count, count)
+    # Messages are far, the rest is near: if they fit beside a window of the rest, the arcs pass only once.
+    windows = next((n for n in _doubled(2, min(most, slots // LEAST_WINDOW)) if fixed + vectors(1, n) <= limit), None)
+    return found(count, count) if windows is None else found(1, windows)
+
+
+def _doubled(first: int, most: int) -> Iterator[int]:
+    while first <= most:
+        yield first
+        first *= 2
 
 
 def make_sweep_plan(program: Sweep, store: Store, slots: int, limit: int, *, seeds: int = 0) -> DevicePlan:
@@ -107,7 +129,7 @@ def make_sweep_plan(program: Sweep, store: Store, slots: int, limit: int, *, see
     if smallest > limit:
         what = f"the state of {program.name} on the GPU"
         raise DoesNotFit(what, needed=smallest, limit=limit, setting="gpu_memory_limit")
-    return DevicePlan(1, state, whole, least, limit, smallest)
+    return DevicePlan(1, 1, state, whole, least, limit, smallest)
 
 
 __all__ = ["DevicePlan", "make_device_plan", "make_sweep_plan"]
