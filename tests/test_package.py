@@ -46,4 +46,7 @@ def test_networkx_metadata() -> None:
     info, engine_loaded = json.loads(done.stdout)
     assert not engine_loaded
     assert info["backend_name"] == "penstock"
-    assert info["functions"] == {}
+    assert {"pagerank", "triangles"} <= set(info["functions"])
+    assert {"memory_limit", "device"} <= {
+        name.split()[0] for name in info["functions"]["pagerank"]["additional_parameters"]
+    }

@@ -20,6 +20,7 @@ from penstock.networks import network
 from penstock.store.arrow import arrow_type, plain_array, typed_array
 from penstock.store.draft import remove_store
 from penstock.store.encodings import decode
+from penstock.store.parallel import has_parallel
 from penstock.store.reader import Direction, Store
 
 if TYPE_CHECKING:
@@ -31,17 +32,23 @@ _FEW = 64
 
 
 class Graph:
-    """A graph on disk. It speaks the user's ids; closing it gives its descriptors and memory back."""
+    """A graph on disk. It speaks the user's ids; closing it gives its descriptors and memory back.
+
+    NetworkX's functions take it where they take a graph of their own, if Penstock has them (`interfaces/nx`)."""
+
+    __networkx_backend__ = "penstock"
 
     def __init__(self, store: Store, *, temporary: bool = False) -> None:
         self._store: Store | None = store
         self._temporary = temporary
         self._users: pa.Array | None = None
         self._held: Scope | None = None
+        self._parallel: bool | None = None
         self.loaded: dict[str, Resident] = {}
         self.loaded_ids: np.ndarray | None = None
         self.card: Card | None = None
         """What `load` put into memory, by direction."""
+        self.__networkx_cache__: dict[str, Any] = {}
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Self:
@@ -93,6 +100,21 @@ class Graph:
 
     def __len__(self) -> int:
         return self.vertices
+
+    def __iter__(self) -> Iterator[Any]:
+        """The ids, ascending."""
+        for batch in self.vertex_batches([]):
+            yield from batch.column(0).to_pylist()
+
+    def is_directed(self) -> bool:
+        """What NetworkX calls `directed`."""
+        return self.directed
+
+    def is_multigraph(self) -> bool:
+        """Whether there are parallel arcs; the first call may have to read them all."""
+        if self._parallel is None:
+            self._parallel = has_parallel(self.store.direction("out"))
+        return self._parallel
 
     def __repr__(self) -> str:
         if self._store is None:
