@@ -136,7 +136,7 @@ class CompiledWork:
             total = int(notes.total[0])
             if self._single:
                 self._begin_single(lane, notes)
-            elif total * self._width() + 2048 > self._room_out:
+            elif total and total * self._width() + 2048 > self._room_out:
                 self._in_rounds(lane, notes)
                 return
             elif total:

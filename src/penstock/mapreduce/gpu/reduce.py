@@ -111,12 +111,10 @@ def assigned(offsets: np.ndarray, assign: str) -> dict[str, np.ndarray | None]:
     if assign != "auto":
         return {assign: None}
     lengths = np.diff(offsets)
-    longest, shortest = int(lengths.max(initial=0)), int(lengths.min(initial=0))
-    for how, most in (("thread", SHORT), ("warp", LONG), ("block", longest)):
-        if longest <= most:
-            if how == "thread" or shortest > (SHORT if how == "warp" else LONG):
-                return {how: None}
-            break
+    longest, shortest = (int(lengths.max()), int(lengths.min())) if len(lengths) else (0, 0)
+    for how, least, most in (("thread", 0, SHORT), ("warp", SHORT + 1, LONG), ("block", LONG + 1, longest)):
+        if least <= shortest and longest <= most:
+            return {how: None}
     masks = {"thread": lengths <= SHORT, "warp": (lengths > SHORT) & (lengths <= LONG), "block": lengths > LONG}
     found = {how: np.flatnonzero(mask).astype(np.int32) for how, mask in masks.items()}
     return {how: rows for how, rows in found.items() if len(rows)}

@@ -1,0 +1,63 @@
+"""MapReduce on a simulated GPU. Started by test_gpu_simulated.py in a process that Numba's simulator was chosen for."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import simulator  # noqa: F401
+from gpu import both
+from penstock.errors import ProgramError, UsageError
+from penstock.mapreduce.functions import compiled, emit
+from penstock.mapreduce.gpu.reduce import LONG, SHORT, assigned
+from penstock.observe.events import recording
+
+SIZE = both.Size(rows=120, chunk=1024, sort_limit=17_000, limit=150_000, plenty=1 << 20)
+
+
+@pytest.mark.parametrize("operation", [both.sorts, both.groups, both.maps, both.reduces, both.refusals])
+def test_what_the_cpu_makes(operation: object) -> None:
+    operation(SIZE)  # type: ignore[operator]
+
+
+def test_keys_go_to_whom_their_values_are_worth() -> None:
+    def given(*lengths: int) -> dict[str, list[int] | None]:
+        found = assigned(np.cumsum([0, *lengths]), "auto")
+        return {how: None if rows is None else rows.tolist() for how, rows in found.items()}
+
+    assert given(1, SHORT, 2) == {"thread": None}
+    assert given(SHORT + 1, LONG) == {"warp": None}
+    assert given(LONG + 1, LONG + 2) == {"block": None}
+    assert given(1, LONG + 1, SHORT + 1, 2) == {"thread": [0, 3], "warp": [2], "block": [1]}
+    assert assigned(np.array([0, 5]), "block") == {"block": None}
+
+
+def test_errors_are_told() -> None:
+    state = [0]
+
+    @compiled
+    def fickle(key, value, out):
+        state[0] += 1
+        if state[0] != 5:
+            emit(out, key, value)
+
+    with both.sessions(SIZE, SIZE.plenty) as (there, _):
+        kv = there.keyvalue([1, 2, 3], [4, 5, 6])
+        with pytest.raises(ProgramError, match="same both times"):
+            kv.map(fickle)
+        groups = kv.convert()
+        with pytest.raises(UsageError, match="'warp' needs a reduction by name"):
+            groups.reduce(both.spread, assign="warp")
+        with pytest.raises(UsageError, match="none of auto, thread"):
+            groups.reduce("sum", assign="grid")
+        assert list(kv.map(both.turned)) == [(4, 1), (5, 2), (6, 3)]  # nothing is left of what failed
+        assert there.placing._accelerator.ledger.used == 0  # type: ignore[union-attr]
+
+
+def test_streams_are_lanes_of_a_trace() -> None:
+    with both.sessions(SIZE, SIZE.plenty) as (there, _), recording() as events:
+        there.keyvalue(np.arange(400), np.arange(400)).map(both.columns)
+        there.keyvalue([3, 1], [1, 2]).sort_keys()
+    lanes = [each for each in events.slices if each.lane.startswith("stream")]
+    assert {each.lane for each in lanes} == {"stream 0", "stream 1", "stream 2"}
+    assert sum(each.args.get("bytes", 0) for each in lanes if each.name == "copy in") == 6400
