@@ -299,3 +299,80 @@ def test_networkx_large_ids_and_no_edges() -> None:
 
 def test_arrow_objects_go_to_tables() -> None:
     assert edges(pa.table({"u": [1], "v": [2]})) == {"source": [1], "target": [2]}
+
+
+def test_a_lazy_frame_is_computed_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame({"u": [1, 2, 3], "v": ["4", "5", "6"], "w": [0.5, 1.5, 2.5]}).lazy()
+    lazy = frame.with_columns(polars.col("v").cast(polars.Int64)).filter(polars.col("w") > 1)
+    found = {"source": [2, 3], "target": [5, 6], "w": [1.5, 2.5]}
+    assert _columns(opened(lazy)) == found
+    monkeypatch.delattr(polars.LazyFrame, "collect_batches", raising=False)
+    assert _columns(opened(lazy)) == found
+    with pytest.raises(InputError, match="polars LazyFrame: there is no column 'vv', do you mean v"):
+        opened(lazy, source="u", target="vv")
+
+
+def _columns(source: EdgeSource) -> dict[str, list]:
+    out: dict[str, list] = {}
+    for chunk in source.chunks(threads=1, memory=1 << 20):
+        for name, values in {"source": chunk.source, "target": chunk.target, **chunk.columns}.items():
+            out.setdefault(name, []).extend(values.tolist())
+    return out
+
+
+class Tensor:
+    """An array that speaks DLPack and nothing else, here or on a device."""
+
+    def __init__(self, values: np.ndarray, device: int = 1) -> None:
+        self.values, self.device = values, device
+
+    def __dlpack__(self, **options: Any) -> Any:
+        if self.device != 1 and options.get("dl_device") != (1, 0):
+            raise BufferError("it lies on a device. And more words")
+        return self.values.__dlpack__()
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.device, 0
+
+
+class Moved(Tensor):
+    """CuPy's way to the host."""
+
+    def get(self) -> np.ndarray:
+        return self.values
+
+
+@pytest.mark.parametrize("kind", [Tensor, lambda a: Tensor(a, 2), lambda a: Moved(a, 2)])
+def test_arrays_through_dlpack(kind: Any) -> None:
+    assert edges((kind(A), kind(B), kind(W))) == WEIGHTED
+    assert edges(kind(np.stack([A, B], axis=1))) == PLAIN
+
+
+def test_a_device_that_gives_nothing_away() -> None:
+    class Locked(Tensor):
+        def __dlpack__(self, **options: Any) -> Any:
+            raise BufferError("it is busy")
+
+    with pytest.raises(InputError, match="Locked cannot be read through DLPack: it is busy"):
+        opened((Locked(A), Locked(B)))
+
+
+def test_igraph() -> None:
+    igraph = pytest.importorskip("igraph")
+    graph = igraph.Graph([(0, 1), (1, 2)], n=4, directed=True, edge_attrs={"km": [1.5, 2.0], "road": ["A1", "B2"]})
+    source = opened(graph)
+    assert source.undirected is False
+    assert edges(source) == {"source": [0, 1], "target": [1, 2], "km": [1.5, 2.0]}
+    declared = source.vertices()
+    assert declared is not None
+    assert list(declared.ids) == [0, 1, 2, 3]
+    named = igraph.Graph([(0, 1)], vertex_attrs={"name": ["ann", "bob"]})
+    assert opened(named).undirected
+    assert edges(named) == {"source": ["ann"], "target": ["bob"]}
+    assert edges(igraph.Graph(2)) == {"source": [], "target": []}
+    assert edges(graph, columns=()) == {"source": [0, 1], "target": [1, 2]}
+    with pytest.raises(InputError, match="no column 'kms', do you mean km"):
+        opened(graph, columns=["kms"])
+    with pytest.raises(UsageError, match="an igraph graph knows its ends"):
+        opened(graph, source="a", target="b")

@@ -46,7 +46,7 @@ def test_module_runs_as_a_program() -> None:
 
 def test_help_opens_with_examples_and_lists_commands_in_order(cli: Call) -> None:
     text = cli("--help").stdout
-    found = [text.index(word) for word in ("penstock run pagerank", "penstock ingest", "Options", "Graphs")]
+    found = [text.index(word) for word in ("penstock run pagerank", "penstock ingest", "Options", "─ Graphs")]
     assert found == sorted(found)
     commands = text[found[-1] :]
     places = [

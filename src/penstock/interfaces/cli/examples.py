@@ -10,7 +10,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("penstock explain pagerank web.pen", "will it fit, and how long will it take?"),
     ),
     "generate": (
-        ("penstock generate kron --scale 20 --undirected -o kron20.pen", "a Graph500 graph"),
+        ("penstock generate kron --scale 20 --undirected -o kron20.pen", "Graph500"),
         ("penstock generate uniform -n 1000000 -m 16000000 --weights 1:255 -o u.pen", ""),
         ("penstock generate grid --rows 1000 --columns 1000 -o grid.pen", ""),
     ),
@@ -45,6 +45,10 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("penstock plot degree web.pen -o degree.png", ""),
         ("penstock plot correlation web.pen --x degree --y pagerank -o c.svg", ""),
         ("penstock plot values levels.parquet -o levels.png", "what run wrote"),
+    ),
+    "report": (
+        ("penstock run pagerank web.pen --report run.html", "while it runs"),
+        ("penstock report run.json --trace run.trace -o run.html", "later"),
     ),
     "bench": (
         ("penstock bench", "PageRank, BFS, components; generated graph"),
