@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from penstock.mapreduce.keyvalue import KeyValue
     from penstock.mapreduce.multivalue import KeyMultiValue
     from penstock.mapreduce.session import MapReduce
+    from penstock.observe.events import recording
     from penstock.result import Result
 
 # Loaded when first used: `import penstock` costs nothing, and Numba comes with the first kernel.
@@ -56,6 +57,7 @@ _LAZY = {
     "mapreduce.keyvalue": ("KeyValue",),
     "mapreduce.multivalue": ("KeyMultiValue",),
     "mapreduce.session": ("MapReduce",),
+    "observe.events": ("recording",),
     "result": ("Result",),
 }  # fmt: skip
 _HOMES = {name: module for module, names in _LAZY.items() for name in names}
@@ -118,6 +120,7 @@ __all__ = [
     "pair_number",
     "pair_value",
     "plot",
+    "recording",
     "run",
     "to_arrow",
     "to_networkx",

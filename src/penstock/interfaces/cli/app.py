@@ -20,6 +20,7 @@ from penstock.interfaces.cli import (
     ingest,
     mr,
     plot,
+    report,
     run,
     verify,
 )
@@ -29,8 +30,8 @@ from penstock.version import VERSION
 
 BUILD, USE, HERE = "Graphs", "Answers", "This machine"
 ORDER = (
-    "generate", "ingest", "info", "check", "export", "run", "explain", "verify", "plot", "mr", "bench", "config",
-    "doctor",
+    "generate", "ingest", "info", "check", "export", "run", "explain", "verify", "plot", "report", "mr", "bench",
+    "config", "doctor",
 )  # fmt: skip
 HELP = f"""Graphs that do not fit in memory: stored in pages, streamed from disk, inside the memory you allow.
 
@@ -96,6 +97,7 @@ for name, function, panel in (
     ("export", export.export, BUILD),
     ("verify", verify.verify, USE),
     ("plot", plot.plot, USE),
+    ("report", report.report, USE),
     ("bench", bench.bench, HERE),
     ("config", config.config, HERE),
     ("doctor", doctor.doctor, HERE),

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 ENDINGS = (".parquet", ".csv", ".tsv", ".txt", ".json", ".arrow")
 """What `Rows.write` writes; compared before the run, not after an hour of it."""
+REPORTED = 60_000
+"""Events recorded for a report alone, some 25 MB: a page shows no more of them than a screen."""
 
 
 class Algorithms(TyperGroup):
@@ -68,6 +70,7 @@ class Targets:
     trace: Path | None = None
     top: int | None = None
     overwrite: bool = False
+    report: Path | None = None
 
     def check(self) -> None:
         """Refuse at once what would fail after the run."""
@@ -75,11 +78,15 @@ class Targets:
 
         if self.output is not None and self.output.suffix.lower() not in ENDINGS:
             raise UsageError(f"{self.output} does not end in one of {', '.join(ENDINGS)}")
+        if self.report is not None and self.report.suffix.lower() not in (".html", ".htm"):
+            raise UsageError(f"{self.report} does not end in .html, which a report is")
         if self.top and self.json_to == "-":
             raise UsageError("--top and --json - both want stdout: give one of them a file")
         figures = None if self.json_to in (None, "-") else Path(str(self.json_to))
         taken: dict[Path, str] = {}
-        for option, target in (("-o", self.output), ("--json", figures), ("--trace", self.trace)):
+        for option, target in (
+            ("-o", self.output), ("--json", figures), ("--trace", self.trace), ("--report", self.report),
+        ):  # fmt: skip
             if target is None:
                 continue
             if target.absolute() in taken:
@@ -113,9 +120,12 @@ def targets(
     trace: Annotated[
         Path | None, _result("--trace", metavar="FILE", help="Write a timeline of the run, for ui.perfetto.dev.")
     ] = None,
+    report: Annotated[
+        Path | None, _result("--report", metavar="FILE", help="Write a page about the run: what it did and took. .html")
+    ] = None,
     overwrite: Annotated[bool, _result("--overwrite", help="Replace the files if they exist.")] = False,
 ) -> Targets:
-    return Targets(output, json_to, trace, top, overwrite)
+    return Targets(output, json_to, trace, top, overwrite, report)
 
 
 def command(name: str) -> Any:
@@ -180,21 +190,27 @@ def execute(
 
     opened = time.perf_counter()
     with contextlib.ExitStack() as held:
-        events = held.enter_context(recording()) if targets.trace is not None else None
+        events = None
+        if targets.trace is not None or targets.report is not None:
+            events = held.enter_context(recording() if targets.trace is not None else recording(REPORTED))
         result = api.run(name, graph, **options, **settings)
         computed = time.perf_counter()
         if targets.output is not None:
             result.write(targets.output, overwrite=targets.overwrite)
         phases = {"open": opened - began, "write": time.perf_counter() - computed}
         figures = statistics(result, store, phases, time.perf_counter() - began, settings, targets)
-        if events is not None:
+        if targets.trace is not None and events is not None:
             from penstock.observe.trace import write_trace
 
-            write_trace(str(targets.trace), events, figures)
+            write_trace(targets.trace, events, figures)
         if targets.json_to is not None:
             write_json(figures, targets.json_to)
         if targets.shown:
             show(result, targets.shown)
+        if targets.report is not None:
+            from penstock.profile.report import write_report
+
+            write_report(targets.report, figures, result=result, store=graph.store, events=events, overwrite=True)
     tell(*run_summary(figures), *(details(figures) if limits.verbose else ()), quiet=limits.quiet)
 
 
@@ -238,7 +254,10 @@ def write_json(figures: dict[str, Any], target: str) -> None:
 
 def show(result: Result | Edges, count: int) -> None:
     """The rows of the largest values, or where nothing is large or small the first ones."""
-    print_table(*_rows(result, count))
+    from penstock.profile.report import leading
+
+    names, rows, _ = leading(result, count)
+    print_table(names, rows)
 
 
 def print_table(names: list[str], rows: list[tuple[Any, ...]]) -> None:
@@ -254,24 +273,6 @@ def print_table(names: list[str], rows: list[tuple[Any, ...]]) -> None:
     for place, row in enumerate(rows, 1):
         table.add_row(str(place), *map(_cell, row))
     Console(highlight=False, markup=False).print(table)
-
-
-def _rows(result: Result | Edges, count: int) -> tuple[list[str], list[tuple[Any, ...]]]:
-    """The names of the columns, and at most so many rows."""
-    from penstock.result import Result
-
-    names: list[str] = result.schema.names
-    if isinstance(result, Result):
-        ordered = [name for name in names[1:] if name not in result.references]
-        if ordered:
-            best = result.top(count, ordered[0])
-            return names, list(zip(*(column.to_pylist() for column in best.columns), strict=True))
-    rows: list[tuple[Any, ...]] = []
-    for batch in result.batches():
-        rows += zip(*(column.to_pylist() for column in batch.slice(0, count - len(rows)).columns), strict=True)
-        if len(rows) == count:
-            break
-    return names, rows
 
 
 def _cell(value: Any) -> str:
