@@ -18,7 +18,7 @@ from penstock.mapreduce.columns import Bytes, Column, concat, kind_of, to_list
 from penstock.mapreduce.functions import Function, resolve
 from penstock.mapreduce.output import PARALLEL_FROM, add_columns, add_pairs, blamed, finished, output
 from penstock.mapreduce.placing import Unsuited
-from penstock.mapreduce.reductions import READ_OFF, reduce_segments, result_kind
+from penstock.mapreduce.reductions import READ_OFF, empty_kind, reduce_segments, result_kind
 from penstock.observe.progress import progress
 
 if TYPE_CHECKING:
@@ -53,7 +53,8 @@ def reduce_groups(kmv: KeyMultiValue, f: Any, kind: str = "auto", *, assign: str
     mr = kmv.mr
     about = progress("reduce", total=len(kmv), unit="keys", settings=mr.settings)
     if isinstance(f, str):
-        with mr.writer(kmv.key, result_kind(f, kmv.value)) as out, about as bar:
+        value = (result_kind if kmv.kept else empty_kind)(f, kmv.value)
+        with mr.writer(kmv.key, value) as out, about as bar:
             try:
                 _by_name(kmv, f, out, bar, assign)
             except Unsuited as reason:

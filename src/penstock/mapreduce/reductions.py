@@ -46,6 +46,16 @@ def result_kind(name: str, value: Kind) -> Kind:
     return value
 
 
+def empty_kind(name: str, value: Kind) -> Kind:
+    """The same where there are no values at all, which may have been of any kind."""
+    try:
+        return result_kind(name, value)
+    except UsageError:
+        if name not in NAMES:
+            raise
+        return _FLOAT if name == "mean" else _BOOL if name in ("any", "all") else _INT
+
+
 def _wide(value: np.dtype) -> np.dtype:
     return _FLOAT if value.kind == "f" else _UINT if value.kind == "u" else _INT
 
@@ -118,4 +128,14 @@ def reduce_segments(name: str, values: Column, offsets: np.ndarray) -> Column:
     return from_words(name, found, values.dtype)
 
 
-__all__ = ["NAMES", "READ_OFF", "as_words", "from_words", "is_wordy", "reduce_segments", "result_kind", "word_type"]
+__all__ = [
+    "NAMES",
+    "READ_OFF",
+    "as_words",
+    "empty_kind",
+    "from_words",
+    "is_wordy",
+    "reduce_segments",
+    "result_kind",
+    "word_type",
+]
