@@ -28,6 +28,7 @@ import cases  # noqa: E402
 import oracle  # noqa: E402
 import penstock as pk  # noqa: E402
 from penstock.algorithms.registry import ALGORITHMS, options_of  # noqa: E402
+from penstock.engine.checkpoint import Checkpoint  # noqa: E402
 from penstock.engine.representatives import Representatives  # noqa: E402
 from penstock.errors import DoesNotFit  # noqa: E402
 from penstock.graph import Graph  # noqa: E402
@@ -113,7 +114,7 @@ def test_pages_that_do_not_fit_are_streamed(built: Built, name: str) -> None:
 def test_near_state_comes_with_its_pages(built: Built, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is sent fits: of the rest a window at a time, and each page passes once."""
     monkeypatch.setattr("penstock.engine.gpu.plan.LEAST_WINDOW", 4)
-    shape, graph, g = built[-1]
+    _, graph, g = built[-1]
     chosen = {"max_iter": 2} if name == "hits" else {"max_iter": 2, "stop": "fixed"}
     if name == "ppr":
         chosen = {"source": [3], "max_iter": 2}
@@ -233,4 +234,29 @@ def test_explained(built: Built) -> None:
     streamed = pk.explain("pagerank", graph, device="gpu", gpu_memory_limit=least)
     assert "streamed from pinned host memory" in str(streamed)
     assert json.loads(json.dumps(streamed.as_dict()))["stages"][0]["gpu"]["plan"]["resident"] is False
-    assert "on the CPU" in str(pk.explain("pagerank", graph, device="gpu", checkpoint="/tmp/none"))
+    assert "on the CPU" in str(pk.explain("cdlp", graph, device="gpu", checkpoint="/tmp/none"))
+
+
+@pytest.mark.parametrize("after", ["gpu", "cpu"])
+@pytest.mark.parametrize("name", ["pagerank", "bfs", "sssp"])
+def test_a_run_goes_on_from_its_checkpoint(
+    built: Built, name: str, after: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On the GPU it was saved by, or from where a CPU left it."""
+    shape, graph, g = built[0]
+    chosen = {"max_iter": 3, "stop": "fixed"} if name == "pagerank" else {"source": [shape.edges[0][0]]}
+    saved = {"checkpoint": tmp_path / "saved", "checkpoint_every": "1"}
+    save = Checkpoint.save
+
+    def stopped(self: Checkpoint, *args: Any) -> None:
+        save(self, *args)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Checkpoint, "save", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            pk.run(name, graph, device=after, **chosen, **saved)
+    result = pk.run(name, graph, device="gpu", **chosen, **saved)
+    assert result.stats["device"] == "gpu"
+    assert result.stats["resumed_at"] >= 1
+    cases.compare(name, cases.found(name, result), cases.expected(name, g, chosen))

@@ -98,8 +98,8 @@ def test_times_by_rates(graph: Graph) -> None:
 
 
 def test_what_runs_on_the_cpu_says_why(graph: Graph, tmp_path: Path) -> None:
-    text = str(pk.explain("pagerank", graph, device="gpu", checkpoint=tmp_path / "saved"))
-    assert "on the CPU: runs with checkpoints are on the CPU" in text
+    text = str(pk.explain("cdlp", graph, device="gpu", checkpoint=tmp_path / "saved"))
+    assert "on the CPU: row programs with a checkpoint are on the CPU" in text
     assert "arcs: in memory" in text
     assert "GPU" not in str(pk.explain("pagerank", graph, device="cpu"))
 

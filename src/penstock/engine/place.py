@@ -48,8 +48,9 @@ def unfit(program: Program, store: Store, settings: Settings) -> str:
         return "a graph of 2**32 vertices or more runs on the CPU"
     if isinstance(program, Combine) and getattr(program, "edge_state", None):
         return "programs with edge state run on the CPU"
-    if settings.checkpoint is not None:
-        return "runs with checkpoints are on the CPU"
+    if settings.checkpoint is not None and (program.form == "row" or settings.gpu_devices > 1):
+        what = "row programs" if program.form == "row" else "runs over several GPUs"
+        return f"{what} with a checkpoint are on the CPU"
     return ""
 
 

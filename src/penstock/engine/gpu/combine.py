@@ -13,8 +13,9 @@ from penstock.engine.gpu.functions import plain_kernel
 from penstock.engine.gpu.held import Held, Window, blocks
 from penstock.engine.gpu.kernels import slots as each
 from penstock.engine.gpu.plan import make_device_plan
+from penstock.engine.kernels import bits
 from penstock.engine.plan import Plan
-from penstock.engine.program import Bucketed, Combine, Iterations
+from penstock.engine.program import Combine, Iterations
 from penstock.engine.vectors import Slots
 from penstock.memory import gpu
 from penstock.memory.card import Array
@@ -23,6 +24,7 @@ from penstock.memory.tasks import BLOCK
 from penstock.observe.progress import progress
 
 if TYPE_CHECKING:
+    from penstock.engine.checkpoint import Checkpoint
     from penstock.engine.engine import Engine, Outcome, Until
     from penstock.engine.gpu.devices import DevicesRun
 
@@ -34,8 +36,6 @@ FEW = 8
 """A frontier with arcs for fewer than one of so many vertices is pushed."""
 MOST = 1 << 26
 """The most that a page's cost is counted to, by each of a few threads: the sum fits 32 bits."""
-WIDER = 8
-"""How much wider a bucket is than for a few threads: there is more to do at once, for more who do it."""
 
 
 class Wanted(NamedTuple):
@@ -190,6 +190,10 @@ class CombineRun(Held):
         """What became active is the frontier of the next superstep."""
         self.pack_front()
 
+    def noted(self) -> dict[str, Any]:
+        """The numbers that a checkpoint holds."""
+        return {name: getattr(self, name) for name in ("step", "change", "pulling", "before", "unseen")}
+
     def _emit(self) -> None:
         program, slots = self.program, self.slots
         if program.numbered and not program.tally:
@@ -332,48 +336,6 @@ class CombineRun(Held):
         )  # fmt: skip
 
 
-class BucketRun(CombineRun):
-    """Supersteps of the vertices with the least values only: those below a limit that moves on when none is left."""
-
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        bucketed = self.program.bucketed
-        assert bucketed is not None
-        self.field = self.program.fields()[bucketed.field]
-        self.delta = WIDER * float(self.params[bucketed.delta])
-        self.most = self.field.type(np.inf if self.field.kind == "f" else np.iinfo(self.field).max)
-        kind = self.field if self.field.kind != "f" else np.dtype(f"int{8 * self.field.itemsize}")
-        self.least = self._array(1, kind, "least")
-        self.limit = self.field.type(0)
-        # What was packed at the start waits, as what becomes active later does.
-        front = gpu.download(self.front.array)
-        waiting = np.unpackbits(front.view(np.uint8), bitorder="little")[: self.slots.count]
-        gpu.fill(self.after.array, waiting)
-        self.next_front()
-
-    def next_front(self) -> None:
-        """Select those below the limit; if none is, move it on."""
-        least = self._select()
-        if not self.active and least != self.most:
-            self.limit = Bucketed.end(least, self.delta, self.field)
-            self._select()
-
-    def _select(self) -> Any:
-        kind = self.least.array.dtype
-        top = self.most.view(kind) if self.field.kind == "f" else self.most
-        self.counts.array.fill(0)
-        self.least.array.fill(top[()])
-        for lo, hi in self.windows if self.apart else [(0, self.slots.count)]:
-            near = self.window(lo, hi)
-            self.kernels.make("select")(
-                self.stream, blocks(-(-self.slots.count // 32)), BLOCK, np.uint32(self.slots.count), near.state,
-                self.limit, self.after.arg, self.degrees.arg, self.front.arg, self.counts.arg, self.least.arg,
-            )  # fmt: skip
-        self.read_front()
-        found = gpu.download(self.least.array)[0]
-        return found.view(self.field) if self.field.kind == "f" else found
-
-
 AT_ONCE = {"device": 32, "host": 4, "disk": 1}
 """Supersteps that the GPU is given before anybody waits for it, by where the slowest pages are: a user who interrupts,
 or looks at the progress, should not wait for minutes."""
@@ -409,11 +371,35 @@ def _alone(
         program, engine.store, slots.count, limit, engine.settings.state_ranges, seeds=len(slots.seeds)
     )
     engine.device_plans.append(planned)
+    from penstock.engine.gpu.buckets import BucketRun
+
     # In ranges a bucket would be one more pass: the order changes no result.
     kind = BucketRun if program.bucketed is not None and planned.ranges == 1 else CombineRun
     if device.ledger.free < planned.state_bytes + planned.least_bytes:
         device.close_pages()
     return kind(engine, device, program, planned, params, slots, vectors, active)
+
+
+def _resumed(
+    engine: Engine,
+    program: Combine,
+    params: dict[str, Any],
+    slots: Slots,
+    vectors: dict[str, np.ndarray],
+    saver: Checkpoint,
+    found: dict[str, Any],
+) -> CombineRun:
+    """A run that goes on from what an earlier one saved, on this device or another."""
+    state = {
+        name: vectors[name] if name in vectors else engine.vectors.make(slots.count, kind, name, lanes=program.lanes)
+        for name, kind in program.fields().items()
+    }
+    front = np.zeros(bits.words_for(slots.count), np.uint64)
+    numbers = saver.restore(found, {**state, "front.bits": front})
+    held = _alone(engine, program, params, slots, {**vectors, **state}, front if program.frontier else None)
+    for name in held.noted():
+        setattr(held, name, numbers[name])
+    return held
 
 
 def run(
@@ -429,13 +415,15 @@ def run(
     """Supersteps until nothing is active, or `until` says so."""
     from penstock.engine.engine import Outcome
 
-    stats = engine.stats
+    stats, saver = engine.stats, engine.checkpoint
     held: CombineRun | DevicesRun
     with stats.phase("prepare"):
         if engine.settings.gpu_devices > 1:
             from penstock.engine.gpu.devices import DevicesRun
 
-            held = DevicesRun(engine, program, params, slots, vectors, active)
+            held, saver = DevicesRun(engine, program, params, slots, vectors, active), None
+        elif saver is not None and (found := saver.begin(program, params, slots.seeds)) is not None:
+            held = _resumed(engine, program, params, slots, vectors, saver, found)
         else:
             held = _alone(engine, program, params, slots, vectors, active)
     try:
@@ -447,11 +435,16 @@ def run(
                     held.publish(vectors)
                     if until(held.step, held.change):
                         break
-                if not program.frontier and isinstance(until, Iterations) and until.count > held.step:
+                known = not program.frontier and saver is None and isinstance(until, Iterations)
+                if known and until.count > held.step:
                     _all_at_once(engine, held, until.count - held.step, bar)
                     continue
                 stats.iteration(program=program.name, **held.superstep())
                 bar.advance(1)
+                if saver is not None and saver.due(held.step):
+                    assert isinstance(held, CombineRun)
+                    with stats.phase("checkpoint"):
+                        saver.save(held.vectors(), held.noted())
                 if not program.frontier and until is None:
                     break
         with stats.phase("copy back"):

@@ -14,6 +14,7 @@ from penstock.engine.gpu.functions import gpu_kernels, held_dtype, plain_kernel,
 from penstock.engine.gpu.kernels import combine as along
 from penstock.engine.gpu.kernels import slots as each
 from penstock.engine.gpu.plan import DevicePlan
+from penstock.engine.kernels import bits
 from penstock.engine.monoid import MAX
 from penstock.engine.plan import number_dtype, read_dtype, sides_of
 from penstock.engine.program import Combine
@@ -314,18 +315,33 @@ class Held:
             if name in vectors and not self.apart:
                 gpu.download(mine.array, host)
 
+    # ---- checkpoints
+
+    def vectors(self) -> dict[str, np.ndarray]:
+        """What a checkpoint holds, the same as on the CPU."""
+        self._copy_back()
+        front = np.zeros(bits.words_for(self.slots.count), np.uint64)
+        found = self.waiting()
+        front[: min(len(front), len(found))] = found[: len(front)]
+        return {**dict(zip(self.program.state, self.host_state, strict=True)), "front.bits": front}
+
+    def waiting(self) -> np.ndarray:
+        """The bits of the vertices that have something to send."""
+        found = gpu.download(self.front.array)
+        return np.append(found, np.zeros(len(found) % 2, np.uint32)).view(np.uint64)
+
     # ---- the end
 
-    def finish(self) -> np.ndarray:
-        """Copy the state to the host; returns the frontier's bits."""
+    def _copy_back(self) -> None:
         self.stream.synchronize()
         if not self.apart:
             for mine, host in zip(self.state, self.host_state, strict=True):
                 gpu.download(mine.array, host)
-        bits = gpu.download(self.front.array)
-        padded = np.zeros(-(-len(bits) // 2) * 2, np.uint32)
-        padded[: len(bits)] = bits
-        return padded.view(np.uint64)
+
+    def finish(self) -> np.ndarray:
+        """Copy the state to the host; returns the frontier's bits."""
+        self._copy_back()
+        return self.waiting()
 
     def close(self) -> None:
         """Give the device's memory back."""
