@@ -435,9 +435,9 @@ def run(
                     held.publish(vectors)
                     if until(held.step, held.change):
                         break
-                known = not program.frontier and saver is None and isinstance(until, Iterations)
-                if known and until.count > held.step:
-                    _all_at_once(engine, held, until.count - held.step, bar)
+                left = until.count - held.step if isinstance(until, Iterations) and saver is None else 0
+                if left > 0 and not program.frontier:
+                    _all_at_once(engine, held, left, bar)
                     continue
                 stats.iteration(program=program.name, **held.superstep())
                 bar.advance(1)
