@@ -71,7 +71,7 @@ OF_RUN: dict[str, tuple[tuple[str, str], ...]] = {
     "bfs": (("penstock run bfs web.pen --source 42 -o levels.parquet", ""),),
     "sssp": (
         ("penstock run sssp roads.pen --source 42 --weight length -o far.parquet", ""),
-        ("penstock run sssp roads.pen --source @ids.txt", "ids from a file, one on each line"),
+        ("penstock run sssp roads.pen --source @ids.txt", "ids from a file"),
     ),
     "wcc": (("penstock run wcc web.pen -o components.parquet", ""),),
     "betweenness": (("penstock run betweenness web.pen --samples 64", "from 64 random vertices"),),
