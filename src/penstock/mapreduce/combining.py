@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock.errors import UsageError
 from penstock.mapreduce import columns
 from penstock.mapreduce.chunk import Chunk, Groups
 from penstock.mapreduce.columns import Bytes, Column, Kind, as_column, concat, kind_of
@@ -138,14 +137,11 @@ class Combining:
         return self._nothing()
 
     def _nothing(self) -> KeyValue:
-        from penstock.mapreduce.reductions import result_kind
+        from penstock.mapreduce.reductions import empty_kind
 
         value = self.value
         if isinstance(self.f, str) and value is not None:
-            try:
-                value = result_kind(self.f, value)
-            except UsageError:
-                value = self.value
+            value = empty_kind(self.f, value)
         return Writer(self.mr, self.key, value).done()
 
     def close(self) -> None:
