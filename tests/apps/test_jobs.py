@@ -65,6 +65,14 @@ def test_word_count_lets_pass_what_its_tables_do_not_hold(tmp_path: Path) -> Non
     assert found == {word.encode(): count for word, count in Counter(words).items()}
 
 
+def test_word_count_of_words_longer_than_its_tables(tmp_path: Path) -> None:
+    words = [letter * size for letter in "abc" for size in (9, 40, 5_000, 70_000)] + [f"{k:017}" for k in range(9_000)]
+    (tmp_path / "t").write_text("\n".join(words * 2))
+    with MapReduce(memory_limit="2MiB", threads=2) as mr:
+        found = counted(jobs.word_count(mr, tmp_path / "t"))
+    assert found == {word.encode(): 2 for word in words}
+
+
 def test_word_count_of_no_file(mr: MapReduce, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file"):
         jobs.word_count(mr, tmp_path / "none")

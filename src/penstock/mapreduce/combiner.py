@@ -88,6 +88,7 @@ class Combiner:
         self.varying = isinstance(key, str)
         self._writer = mr.writer(key, result_kind(name, value))
         self.flushes = 0
+        """How often something came out before the end: only if it never did, each key comes out once."""
         # Chunks that are kept make way; a writer, a chunk to read and one to write need room beside the tables.
         budget = (
             max(mr.work_bytes * 5 // 8, (mr.budget.free - 6 * mr.chunk_bytes) * 3 // 4) if nbytes is None else nbytes
@@ -168,6 +169,7 @@ class Combiner:
                     at, end = ranges[0]
                     row = int(rows[at])
                     self._write(columns.slice(keys, row, row + 1), self._single(words, row))
+                    self.flushes += 1
                     ranges[0] = at + 1, end
                     if at + 1 == end:
                         ranges.pop(0)

@@ -3,12 +3,13 @@ ones, and lets the rest pass when it is full."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from penstock.mapreduce.columns import Bytes
+from penstock.mapreduce.combiner import Combiner
 from penstock.mapreduce.session import MapReduce
 
 _LOAD = 0.65
@@ -19,6 +20,10 @@ ENTRY = 8 + 8 * _WIDTH * _LOAD
 """Bytes for each slot."""
 _BATCH = 64
 """Words looked up side by side."""
+NOWHERE = np.empty((0, 0), np.uint8), np.empty(0, np.uint64), np.uint64(63)
+
+Passed = tuple[np.ndarray, np.ndarray, np.uint64]
+"""Rows for text, how full each is, and by how many bits a hash is shifted to name one."""
 
 
 class WordTable:
@@ -33,6 +38,13 @@ class WordTable:
         self._state = np.zeros(2, np.uint64)
         self._resize(_FIRST_SLOTS)
 
+    def __len__(self) -> int:
+        return int(self._state[0])
+
+    def clear(self) -> None:
+        self._state[:] = 0
+        self._resize(_FIRST_SLOTS)
+
     def _resize(self, slots: int) -> None:
         from penstock.mapreduce.kernels.table import refill
 
@@ -41,33 +53,58 @@ class WordTable:
         self._limit = np.uint64(int(slots * _LOAD))
         refill(self._words, np.uint64(_WIDTH), self._state[0], self._slots)
 
-    def add(self, text: np.ndarray) -> list[Bytes]:
-        """Count the words of a text; those that there is no room for come back, each as often as it is there."""
+    def _grow(self) -> bool:
+        """More slots, if that is what was missing."""
+        if self._state[0] < self._limit or len(self._slots) == self.most:
+            return False
+        self._resize(min(4 * len(self._slots), self.most))
+        return True
+
+    @property
+    def _self(self) -> tuple[Any, ...]:
+        return self._slots, self._words, self._counts, self._tail, self._state, self._limit
+
+    def count(self, text: np.ndarray, passed: Passed, full: Callable[[np.ndarray, int], tuple[Passed, int]]) -> None:
+        """Count the words of a text. A word that finds no room, in the table or in the rows that text passes to, is
+        given to `full(word, row)`, which makes some: it returns the rows, and how many bytes it has taken itself, all
+        of the word's or none."""
         from penstock.apps.jobs.words import count_words
 
-        at, full, passed = np.uint64(0), True, []
-        while full:
-            # A table that may still grow lets nothing pass.
-            growing = len(self._slots) < self.most
-            room = 0 if growing else len(text) // 4 + 1024
-            offsets, data = np.zeros(room // 2 + 1, np.int64), np.empty(0 if growing else len(text), np.uint8)
-            made = np.zeros(3, np.uint64)
-            at, full = count_words(
-                text, np.uint64(at), self._slots, self._words, self._counts, self._tail, self._state, self._limit,
-                offsets, data, made, self._batch,
-            )  # fmt: skip
-            if made[0]:
-                passed.append(Bytes(offsets[: int(made[0]) + 1].copy(), data[: int(made[1])].copy(), True))
-            elif full and growing:
-                self._resize(min(4 * len(self._slots), self.most))
-        return passed
+        at = 0
+        while True:
+            end, stopped, row, length = count_words(text, np.uint64(at), *self._self, *passed, self._batch)
+            if not stopped:
+                return
+            at = int(end)
+            if not self._grow():
+                passed, taken = full(text[at : at + int(length)], int(row))
+                at += taken
 
-    def words(self, rows: int) -> Iterator[tuple[Bytes, np.ndarray]]:
-        """(words, counts), so many at a time."""
+    def take(self, other: WordTable, order: np.ndarray, full: Callable[[int], int]) -> None:
+        """Add those entries of another table whose numbers are given. One that finds no room is given to `full`, which
+        makes some, or takes it and says 1."""
+        from penstock.apps.jobs.words import take_entries
+
+        at = 0
+        while (at := take_entries(order, at, len(order), other._words, other._tail, *self._self)) < len(order):
+            if not self._grow():
+                at += full(int(order[at]))
+
+    def parted(self, mr: MapReduce, bits: int) -> tuple[np.ndarray, np.ndarray]:
+        """(where each part begins, entries): the numbers of the entries by so many upper bits of their hash."""
+        from penstock.apps.jobs.words import part_entries
+
+        bounds = np.zeros((1 << bits) + 1, np.int64)
+        order = mr.room.empty(len(self), np.uint32, "the parts of a table of words")
+        part_entries(self._words, self._state[0], np.uint64(64 - bits), bounds, order)
+        return bounds, order
+
+    def words(self, rows: int, first: int = 0, last: int | None = None) -> Iterator[tuple[Bytes, np.ndarray]]:
+        """(words, counts) of all entries, or of some, so many at a time."""
         from penstock.mapreduce.kernels.table import entry_bytes, entry_lengths
 
-        count = int(self._state[0])
-        for begin in range(0, count, rows):
+        count = len(self) if last is None else last
+        for begin in range(first, count, rows):
             end = min(begin + rows, count)
             offsets = np.empty(end - begin + 1, np.int64)
             entry_lengths(self._words, begin, end, offsets)
@@ -88,13 +125,28 @@ def _summed(pairs: Any) -> Any:
     room = mr.work_bytes // 2
     parts = max(1, -(-(len(pairs) * 48 + pairs.nbytes) // room))
     if parts == 1:
-        return pairs.compress("sum")
+        return _combined(pairs)
     found = None
     for part in pairs.partition(parts, "hash"):
         with part:
-            done = part.compress("sum")
+            done = _combined(part)
         found = done if found is None else found.add(done)
     return found
 
 
-__all__ = ["WordTable", "summed"]
+def _combined(pairs: Any) -> Any:
+    """By a table; what it had to give up before the end, for long words, is sorted."""
+    combiner = Combiner(pairs.mr, "sum", pairs.key, pairs.value, expected=len(pairs))
+    try:
+        for each in pairs.chunks():
+            combiner.add_chunk(each.keys, each.values)
+        found = combiner.done()
+    finally:
+        combiner.close()
+    if not combiner.flushes:
+        return found
+    with found, found.collate() as groups:
+        return groups.reduce("sum")
+
+
+__all__ = ["NOWHERE", "Passed", "WordTable", "summed"]

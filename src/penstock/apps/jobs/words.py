@@ -4,20 +4,41 @@ from __future__ import annotations
 
 import numpy as np
 
-from penstock.mapreduce.kernels.table import long_hash, place_of, short_hash, some_word
-from penstock.memory.device import inlined, kernel
+from penstock.mapreduce.kernels.table import long_hash, place_of, short_hash, some_word, whole_word
+from penstock.memory.device import inlined, kernel, lowest_bit
 
 _0, _1, _2, _3, _4, _7, _8 = (np.uint64(k) for k in (0, 1, 2, 3, 4, 7, 8))
 _SHORT = np.uint64(16)
 _HALF = np.uint64(32)
 _LOW = np.uint64(0xFFFFFFFF)
 _SPACE = np.uint8(32)
+_BELOW, _HIGH = np.uint64(0x2121212121212121), np.uint64(0x8080808080808080)
 
 
 @inlined
 def is_space(byte):
     """What C calls white space."""
     return byte <= _SPACE and (byte == _SPACE or (byte >= np.uint8(9) and byte <= np.uint8(13)))
+
+
+@inlined
+def word_end(text, at):
+    """Where the word that begins here ends. Eight bytes at a time: the lowest bit of `low` is in the first of them that
+    is at most a space."""
+    end = np.uint64(text.size)
+    while at + _8 <= end:
+        some = whole_word(text, at)
+        low = (some - _BELOW) & ~some & _HIGH
+        if low == _0:
+            at += _8
+            continue
+        at += lowest_bit(low) >> _3
+        if is_space(text[at]):
+            return at
+        at += _1
+    while at < end and not is_space(text[at]):
+        at += _1
+    return at
 
 
 @inlined
@@ -31,8 +52,7 @@ def _next_words(text, at, found):
         if at >= end:
             break
         begin = at
-        while at < end and not is_space(text[at]):
-            at += _1
+        at = word_end(text, at)
         length = at - begin
         first = some_word(text, begin, length)
         if length <= _SHORT:
@@ -46,19 +66,69 @@ def _next_words(text, at, found):
     return n, at
 
 
-@kernel()
-def count_words(text, at, slots, words, accs, tail, state, limit, offsets, data, made, batch):
-    """Count words in a table, from `at` on. A word that the table has no room for is written to `data`, and `offsets`
-    says where it ends. Stops where these are full; returns the place to go on from, and whether it stopped.
+@inlined
+def _same(one, at, other, there, length):
+    k = _0
+    while k < length and one[at + k] == other[there + k]:
+        k += _1
+    return k == length
 
-    `made` holds how many words were written, and their bytes. Words are looked up a batch at a time: first the places
-    of all of them are read, which memory does side by side, and then each is looked at.
-    """
+
+@inlined
+def _find(slots, words, tail, text, begin, length, first, second, hashed):
+    """(where in the table a word is or would be, its entry plus one or 0)."""
     n_slots, top = np.uint64(slots.size), np.uint64(words.size) * _8
-    count, room = np.uint64(made[0]), np.uint64(made[1])
-    most, most_bytes = np.uint64(offsets.size - 1), np.uint64(data.size)
-    full, touched = False, _0
-    while not full:
+    tag = hashed & ~_LOW
+    place = place_of(hashed, slots)
+    while True:
+        slot = slots[place]
+        if slot == _0:
+            return place, _0
+        if slot & ~_LOW == tag:
+            entry = ((slot & _LOW) - _1) * _4
+            where = words[entry + _2]
+            alike = words[entry] == first and words[entry + _1] == second and where & _LOW == length
+            if alike and (length <= _SHORT or _same(tail, top - (where >> _HALF) * _8, text, begin, length)):
+                return place, entry + _1
+        place += _1
+        if place == n_slots:
+            place = _0
+
+
+@inlined
+def _enter(slots, words, accs, tail, state, limit, place, text, begin, length, first, second, hashed, count):
+    """A new entry, if there is room for it."""
+    entries = np.uint64(state[0])
+    long_words = ((length + _7) >> _3) if length > _SHORT else _0
+    used = np.uint64(state[1]) + long_words
+    if entries >= np.uint64(limit) or (entries + _1) * _4 + used > np.uint64(words.size):
+        return False
+    entry = entries * _4
+    words[entry] = first
+    words[entry + _1] = second
+    if long_words:
+        there = np.uint64(words.size) * _8 - used * _8
+        for k in range(length):
+            tail[there + k] = text[begin + k]
+    words[entry + _2] = (used << _HALF) | length
+    accs[entry + _3] = count
+    slots[place] = (hashed & ~_LOW) | (entries + _1)
+    state[0] = entries + _1
+    state[1] = used
+    return True
+
+
+@kernel()
+def count_words(text, at, slots, words, accs, tail, state, limit, passed, fill, shift, batch):
+    """Count words in a table, from `at` on. A word that the table has no room for is written to the row of `passed`
+    that the upper bits of its hash name, as text; `fill` says how far these are full. Stops at a word that finds no
+    room there either; returns the place to go on from, whether it stopped, and that word's row and length.
+
+    Words are looked up a batch at a time: first the places of all of them are read, which memory does side by side, and
+    then each is looked at.
+    """
+    touched, most = _0, np.uint64(passed.shape[1])
+    while True:
         n, at = _next_words(text, at, batch)
         if n == _0:
             break
@@ -66,61 +136,66 @@ def count_words(text, at, slots, words, accs, tail, state, limit, offsets, data,
             batch[5, b] = slots[place_of(batch[4, b], slots)]
         for b in range(n):
             touched ^= words[(max(batch[5, b] & _LOW, _1) - _1) * _4]
+        batch[5, 0] = touched  # used somewhere, or the compiler would leave it out
         for b in range(n):
             begin, length, first, second, hashed = batch[0, b], batch[1, b], batch[2, b], batch[3, b], batch[4, b]
-            tag = hashed & ~_LOW
-            place = place_of(hashed, slots)
-            found = False
-            while True:
-                slot = slots[place]
-                if slot == _0:
-                    break
-                if slot & ~_LOW == tag:
-                    entry = ((slot & _LOW) - _1) * _4
-                    where = words[entry + _2]
-                    if words[entry] == first and words[entry + _1] == second and where & _LOW == length:
-                        found = True
-                        if length > _SHORT:
-                            there = top - (where >> _HALF) * _8
-                            for k in range(length):
-                                if tail[there + k] != text[begin + k]:
-                                    found = False
-                                    break
-                        if found:
-                            accs[entry + _3] += 1
-                            break
-                place += _1
-                if place == n_slots:
-                    place = _0
+            place, found = _find(slots, words, tail, text, begin, length, first, second, hashed)
             if found:
+                accs[found + _2] += 1
                 continue
-            entries = np.uint64(state[0])
-            long_words = ((length + _7) >> _3) if length > _SHORT else _0
-            used = np.uint64(state[1]) + long_words
-            if entries < np.uint64(limit) and (entries + _1) * _4 + used <= np.uint64(words.size):
-                entry = entries * _4
-                words[entry] = first
-                words[entry + _1] = second
-                if long_words:
-                    there = top - used * _8
-                    for k in range(length):
-                        tail[there + k] = text[begin + k]
-                words[entry + _2] = (used << _HALF) | length
-                accs[entry + _3] = 1
-                slots[place] = tag | (entries + _1)
-                state[0] = entries + _1
-                state[1] = used
-            else:
-                if count == most or room + length > most_bytes:
-                    at, full = begin, True
-                    break
-                for k in range(length):
-                    data[room + k] = text[begin + k]
-                room += length
-                count += _1
-                offsets[count] = room
-    made[0], made[1], made[2] = count, room, touched
-    return at, full
+            if _enter(
+                slots, words, accs, tail, state, limit, place, text, begin, length, first, second, hashed, 1
+            ):  # fmt: skip
+                continue
+            row = hashed >> shift
+            if most == _0 or fill[row] + length + _1 > most:
+                return begin, True, row, length
+            to = fill[row]
+            for k in range(length):
+                passed[row, to + k] = text[begin + k]
+            passed[row, to + length] = _SPACE
+            fill[row] = to + length + _1
+    return at, False, _0, _0
+
+
+@inlined
+def _entry_hash(words, entry):
+    length = words[entry + _2] & _LOW
+    return words[entry + _1] if length > _SHORT else short_hash(words[entry], words[entry + _1], length)
+
+
+@kernel()
+def part_entries(words, count, shift, bounds, order):
+    """The numbers of a table's entries by the upper bits of their hash."""
+    for k in range(np.uint64(count)):
+        bounds[(_entry_hash(words, k * _4) >> shift) + _1] += 1
+    for p in range(1, bounds.size):
+        bounds[p] += bounds[p - 1]
+    at = bounds[:-1].copy()
+    for k in range(np.uint64(count)):
+        part = _entry_hash(words, k * _4) >> shift
+        order[at[part]] = k
+        at[part] += 1
+
+
+@kernel()
+def take_entries(order, begin, end, other, other_tail, slots, words, accs, tail, state, limit):
+    """Add entries of another table, with their counts. Returns where it stopped: `end`, or one there is no room for."""
+    top = np.uint64(other.size) * _8
+    for j in range(np.uint64(begin), np.uint64(end)):
+        entry = np.uint64(order[j]) * _4
+        first, second, where = other[entry], other[entry + _1], other[entry + _2]
+        length, count = where & _LOW, np.int64(other[entry + _3])
+        hashed = _entry_hash(other, entry)
+        at = top - (where >> _HALF) * _8
+        place, found = _find(slots, words, tail, other_tail, at, length, first, second, hashed)
+        if found:
+            accs[found + _2] += count
+        elif not _enter(
+            slots, words, accs, tail, state, limit, place, other_tail, at, length, first, second, hashed, count
+        ):  # fmt: skip
+            return np.int64(j)
+    return np.int64(end)
 
 
 @kernel()
@@ -163,4 +238,4 @@ def copy_ranges(text, begins, ends, offsets, data):
         offsets[i + _1] = at
 
 
-__all__ = ["copy_ranges", "count_words", "fields_of", "is_space"]
+__all__ = ["copy_ranges", "count_words", "fields_of", "is_space", "part_entries", "take_entries", "word_end"]
