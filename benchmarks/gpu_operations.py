@@ -90,6 +90,7 @@ def run(section: Section) -> None:
 
 def _both(section: Section, name: str, data: list[Any], work: Callable[[Any], Any]) -> dict[str, Any]:
     seconds, made = [], []
+    data[1].mr.placing.why_not.clear()
     for each in data:
         one, last = _timed(section, each, work)
         seconds.append(one)

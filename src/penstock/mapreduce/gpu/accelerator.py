@@ -31,6 +31,8 @@ class Accelerator:
         self.figures: dict[str, Any] = {"device": gpu.name(self.number), "bytes_in": 0, "bytes_out": 0, "chunks": 0}
         self._rings: tuple[Ring, Ring] | None = None
         self._held: Reservation | None = None
+        self._lanes: list[np.ndarray] = []
+        self._lanes_held: Reservation | None = None
 
     def rings(self) -> tuple[Ring, Ring]:
         """Pinned pieces for copies each way, made once."""
@@ -39,6 +41,23 @@ class Accelerator:
             self._held = self.room.reserve(6 * piece, "pinned memory to reach the GPU through")
             self._rings = Ring(piece), Ring(piece)
         return self._rings
+
+    def lane_memory(self, sizes: list[int]) -> list[np.ndarray]:
+        """Pinned memory of these sizes, which stays for the next operation: to pin it takes longer than to use it."""
+        if len(self._lanes) != len(sizes) or any(len(a) < size for a, size in zip(self._lanes, sizes, strict=True)):
+            self._drop_lanes()
+            whole = [_whole(size) for size in sizes]
+            self._lanes_held = self.room.reserve(sum(whole), "pinned memory to reach the GPU through")
+            for size in whole:
+                found = gpu.pinned(size)
+                self._lanes.append(np.empty(size, np.uint8) if found is None else found)
+        return self._lanes
+
+    def _drop_lanes(self) -> None:
+        self._lanes = []
+        if self._lanes_held is not None:
+            self._lanes_held.release()
+            self._lanes_held = None
 
     def count(self, bytes_in: int, bytes_out: int, chunks: int = 1) -> None:
         """Add to the figures."""
@@ -57,10 +76,16 @@ class Accelerator:
         return scratch, scratch_values, keys, values
 
     def close(self) -> None:
+        self._drop_lanes()
         self._rings = None
         if self._held is not None:
             self._held.release()
             self._held = None
+
+
+def _whole(nbytes: int) -> int:
+    """What the pool of pinned memory gives whoever asks for so much."""
+    return 1 << max(12, (nbytes - 1).bit_length())
 
 
 __all__ = ["Accelerator"]

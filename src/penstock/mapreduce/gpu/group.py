@@ -38,13 +38,15 @@ def group_pairs(
     given = as_words(values)
     rings, timeline = accelerator.rings(), Timeline()
     held: list[Any] = []
+    summing = None
     try:
         slot = Slot(device, 0, count, [values.dtype.itemsize])
         held.append(slot)
         workspace = Workspace(device, count)
         held.append(workspace)
-        more = Held(device, 32 * count + (1 << 12), "groups on the GPU")
+        more = Held(device, 24 * count + (1 << 12), "groups on the GPU")
         held.append(more)
+        summing = device.reserve(8 * count, "groups on the GPU")
         numbers, unique, offsets = (more.take(count, kind) for kind in (np.int64, np.uint64, np.int64))
         args = [gpu.view(each) for each in (numbers, unique, offsets)]
         stream = slot.stream
@@ -76,6 +78,8 @@ def group_pairs(
         gpu.synchronize()
         for one in held:
             one.close()
+        if summing is not None:
+            summing.release()
 
 
 __all__ = ["group_pairs"]

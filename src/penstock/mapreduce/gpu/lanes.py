@@ -16,7 +16,6 @@ import numpy as np
 
 from penstock.mapreduce.gpu.accelerator import Accelerator
 from penstock.memory import gpu
-from penstock.memory.ledger import Reservation
 from penstock.memory.staging import copy_bytes
 from penstock.memory.timeline import Timeline
 from penstock.sorting.gpu import Held
@@ -47,10 +46,15 @@ class Work(Protocol):
 class Lane:
     """A stream with its memory. Arrays taken of it are valid until it is `cleared`."""
 
-    def __init__(self, lanes: Lanes, number: int, bytes_in: int, bytes_out: int) -> None:
-        self._lanes, self.number, self.stream = lanes, number, gpu.Stream()
-        self._pinned = [_pinned(size) for size in (bytes_in, bytes_out)]
-        self._held = [Held(lanes.accelerator.ledger, size, "a chunk on the GPU") for size in (bytes_in, bytes_out)]
+    def __init__(self, lanes: Lanes, number: int, pinned: list[np.ndarray], sizes: tuple[int, int]) -> None:
+        self._lanes, self.number, self.stream, self._pinned = lanes, number, gpu.Stream(), pinned
+        self._held: list[Held] = []
+        try:
+            for size in sizes:
+                self._held.append(Held(lanes.accelerator.ledger, size, "a chunk on the GPU"))
+        except BaseException:
+            self.close()
+            raise
         self._at = [0, 0]
         self.notes: Any = None
 
@@ -105,22 +109,18 @@ class Lane:
             held.close()
 
 
-def _pinned(nbytes: int) -> np.ndarray:
-    found = gpu.pinned(nbytes)
-    return np.empty(nbytes, np.uint8) if found is None else found
-
-
 class Lanes:
-    """`bytes_in`, `bytes_out`: what a lane has of the device, and as much pinned memory of the host."""
+    """`bytes_in`, `bytes_out`: of a chunk, and of what is made of it; `beside`: what a lane has of the device more."""
 
-    def __init__(self, accelerator: Accelerator, bytes_in: int, bytes_out: int) -> None:
+    def __init__(self, accelerator: Accelerator, bytes_in: int, bytes_out: int, beside: int = 0) -> None:
         self.accelerator, self.timeline = accelerator, Timeline()
-        sizes = aligned(bytes_in) + _SPARE, aligned(bytes_out) + _SPARE
-        self._reserved: Reservation = accelerator.room.reserve(LANES * sum(sizes), "pinned memory to reach the GPU")
+        pinned = aligned(bytes_in) + _SPARE, aligned(bytes_out) + _SPARE
+        sizes = pinned[0] + aligned(beside), pinned[1]
+        memory = accelerator.lane_memory([*pinned] * LANES)
         self._lanes: list[Lane] = []
         try:
             for number in range(LANES):
-                self._lanes.append(Lane(self, number, *sizes))
+                self._lanes.append(Lane(self, number, memory[2 * number : 2 * number + 2], sizes))
         except BaseException:
             self.close()
             raise
@@ -152,7 +152,6 @@ class Lanes:
         for lane in self._lanes:
             lane.close()
         self._lanes.clear()
-        self._reserved.release()
 
     def __enter__(self) -> Lanes:
         return self
@@ -162,10 +161,11 @@ class Lanes:
 
 
 def most_bytes(accelerator: Accelerator, wanted: int, per_byte: float) -> int:
-    """How many bytes of input a chunk may have: `wanted`, or what three lanes leave of the device's memory and of a
-    quarter of what the host has free, where each byte takes `per_byte` in all."""
-    device = accelerator.ledger.free // LANES - 2 * _SPARE
-    host = accelerator.room.ledger.limit // 8 // LANES - 2 * _SPARE
+    """How many bytes of input a chunk may have: `wanted`, or what three lanes leave of the device's memory and of an
+    eighth of the host's, where each byte takes `per_byte` in all. Of the host's as much again may be taken: pinned
+    memory comes in powers of 2."""
+    device = accelerator.ledger.free // LANES - 3 * _SPARE
+    host = accelerator.room.ledger.limit // 16 // LANES - 2 * _SPARE
     return max(0, min(wanted, int(min(device, host) / per_byte)))
 
 

@@ -55,7 +55,7 @@ def map_on_gpu(
         work = _Columns(kv.mr, function, accelerator, _SCRATCH * most * LANES, room_out)
         beside = 0
     with contextlib.ExitStack() as stack:
-        lanes = stack.enter_context(Lanes(accelerator, most + rows + beside, room_out))
+        lanes = stack.enter_context(Lanes(accelerator, most + rows, room_out, beside))
         if not compiled:
             stack.enter_context(work)
         pieces = (piece for chunk in kv.chunks() for piece in chunk.pieces(most) if len(piece))

@@ -223,7 +223,7 @@ def reduce_compiled(
     most = _lane_bytes(accelerator, kmv, 5)
     room_out = 2 * most + 2048
     work = CompiledWork(kmv.mr, function, grouped=True, room_out=room_out)
-    with Lanes(accelerator, 2 * most + bytes_beside(most // width + 1), room_out) as lanes:
+    with Lanes(accelerator, 2 * most, room_out, bytes_beside(most // width + 1)) as lanes:
         waiting: list[Groups] = []
 
         def small() -> Iterator[Groups]:
