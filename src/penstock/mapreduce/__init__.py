@@ -14,6 +14,7 @@ from penstock.mapreduce.text import lines, words
 if TYPE_CHECKING:
     from penstock.mapreduce.balance import compare, imbalance, lpt, round_robin
     from penstock.mapreduce.keyvalue import KeyValue
+    from penstock.mapreduce.mrmpi import MRMPI
     from penstock.mapreduce.multivalue import KeyMultiValue
     from penstock.mapreduce.session import MapReduce
     from penstock.mapreduce.splitters import Splitter
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 _LAZY = {
     "balance": ("compare", "imbalance", "lpt", "round_robin"),
     "keyvalue": ("KeyValue",),
+    "mrmpi": ("MRMPI",),
     "multivalue": ("KeyMultiValue",),
     "session": ("MapReduce",),
     "splitters": ("Splitter",),
@@ -42,6 +44,7 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
+    "MRMPI",
     "Bytes",
     "KeyMultiValue",
     "KeyValue",
