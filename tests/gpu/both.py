@@ -24,6 +24,7 @@ class Size:
     sort_limit: int
     limit: int
     plenty: int
+    burst: int
 
 
 @compiled
@@ -34,7 +35,7 @@ def several(key, value, out):
 
 @compiled
 def many(key, value, out):
-    for k in range(40):
+    for k in range(40 + value):
         emit(out, value, np.float32(k))
 
 
@@ -160,6 +161,8 @@ def maps(size: Size, seed: int = 3) -> None:
                 assert there.placing.why_not == {}
             if limit == size.limit:
                 some = tuple(column[: size.rows // 4] for column in pairs)
+                # One row makes more than a lane of a small device holds.
+                some[1][size.rows // 8] = size.burst
                 compare(there.keyvalue(*some).map(many), here.keyvalue(*some).map(many), "many")
             none = (np.empty(0, np.int64), np.empty(0, np.int64))
             compare(there.keyvalue(*none).map(several), here.keyvalue(*none).map(several), "none")

@@ -12,7 +12,7 @@ from penstock.mapreduce.functions import compiled, emit
 from penstock.mapreduce.gpu.reduce import LONG, SHORT, assigned
 from penstock.observe.events import recording
 
-SIZE = both.Size(rows=120, chunk=1024, sort_limit=17_000, limit=150_000, plenty=1 << 20)
+SIZE = both.Size(rows=120, chunk=1024, sort_limit=17_000, limit=150_000, plenty=1 << 20, burst=500)
 
 
 @pytest.mark.parametrize("operation", [both.sorts, both.groups, both.maps, both.reduces, both.refusals])

@@ -13,7 +13,7 @@ from penstock.mapreduce.session import MapReduce
 from penstock.observe.events import recording
 from penstock.observe.gpus import missing
 
-SIZE = both.Size(rows=150_000, chunk=1 << 18, sort_limit=6_500_000, limit=12_000_000, plenty=1 << 30)
+SIZE = both.Size(rows=150_000, chunk=1 << 18, sort_limit=6_500_000, limit=12_000_000, plenty=1 << 30, burst=100_000)
 
 
 @pytest.mark.gpu

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 # The modules of these names are loaded before the functions take them over.
 import penstock.mapreduce.chunk
 import penstock.mapreduce.lines  # noqa: F401  (loaded, not used)
-from penstock.mapreduce.functions import chunk, compiled, emit, python
+from penstock.mapreduce.functions import chunk, compiled, emit, pairwise, python
 from penstock.mapreduce.text import lines, words
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ __all__ = [
     "imbalance",
     "lines",
     "lpt",
+    "pairwise",
     "python",
     "round_robin",
     "words",

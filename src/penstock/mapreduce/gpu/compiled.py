@@ -6,7 +6,7 @@ needs no first pass.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 Made = tuple[np.ndarray, np.ndarray]
 _KEPT = 256
+_MARGIN = 2048
+"""Bytes that arrays of a lane may lie apart."""
 _made: dict[str, gpu.Launcher] = {}
 
 
@@ -111,7 +113,6 @@ class CompiledWork:
             name = getattr(self._function.call, "__name__", "the function")
             reason = str(error).strip().splitlines()
             raise Unsuited(f"{name} does not compile for a GPU: {reason[0] if reason else ''}") from error
-        self._begun = True
 
     def _begin_single(self, lane: Lane, notes: _Notes) -> None:
         notes.made = self._columns(lane, notes.rows)
@@ -136,8 +137,8 @@ class CompiledWork:
             total = int(notes.total[0])
             if self._single:
                 self._begin_single(lane, notes)
-            elif total and total * self._width() + 2048 > self._room_out:
-                self._in_rounds(lane, notes)
+            elif total and total * self._width() + _MARGIN > self._room_out:
+                notes.rounds = True
                 return
             elif total:
                 notes.made = self._columns(lane, total)
@@ -175,26 +176,30 @@ class CompiledWork:
             if notes.flags is not None and not self._single:
                 notes.wrong = lane.fetch(notes.flags[2:])
 
-    def _in_rounds(self, lane: Lane, notes: _Notes) -> None:
-        """More than a lane holds is made: some rows at a time, while nothing else is."""
+    def _rounds(self, lane: Lane, notes: _Notes) -> Iterator[Made]:
+        """More than a lane holds is made: some rows at a time, each when what came before it was taken over. A row that
+        makes more than a lane holds is the CPU's."""
         ends = gpu.download(notes.ends[: notes.rows])
-        most = max(1, (self._room_out - 2048) // max(1, self._width()))
+        most = max(1, (self._room_out - _MARGIN) // max(1, self._width()))
         notes.made = self._columns(lane, most)
         begin = 0
         while begin < notes.rows:
             before = int(ends[begin - 1]) if begin else 0
             end = int(np.searchsorted(ends, before + most, "right"))
             if end == begin:
-                raise ProgramError(
-                    f"{self._function.name}: emits {int(ends[begin]) - before} pairs of one row, more than the "
-                    f"{most} that gpu_memory_limit has room for: raise it, or use device='cpu'"
-                )
-            self._emit(lane, notes, begin, end, before)
-            count = int(ends[end - 1]) - before
-            lane.stream.synchronize()
-            notes.parts.append(self._taken([gpu.download(each[:count]) for each in notes.made], count))
+                end = begin + 1
+                apart = _Apart()
+                self._passes._run(tuple(notes.given), begin, end, 1, apart)
+                yield from apart.made
+            else:
+                self._emit(lane, notes, begin, end, before)
+                count = int(ends[end - 1]) - before
+                lane.stream.synchronize()
+                if count:
+                    yield self._taken([gpu.download(each[:count]) for each in notes.made], count)
             begin = end
         notes.wrong = gpu.download(notes.flags[2:])
+        self._check(notes)
 
     def _taken(self, found: list[Any], count: int) -> Made:
         """In memory of the session's own."""
@@ -207,20 +212,33 @@ class CompiledWork:
             made.append(column)
         return made[0], made[1]
 
-    def end(self, lane: Lane, job: Any) -> list[Made]:
+    def end(self, lane: Lane, job: Any) -> Iterable[Made]:
+        """Valid until the lane is used again."""
         notes: _Notes = lane.notes
         lane.notes = None
+        self._begun = True
+        if notes.rounds:
+            return self._rounds(lane, notes)
+        self._check(notes)
+        count = notes.rows if self._single else int(notes.total[0])
+        return [self._taken(notes.found, count)] if notes.found and count else []
+
+    def _check(self, notes: _Notes) -> None:
         if notes.wrong is not None and int(notes.wrong[0]):
             raise ProgramError(
                 f"{self._function.name}: emitted another number of pairs than before: it must do the same both times "
                 "it is called"
             )
-        if notes.parts:
-            return notes.parts
-        if not notes.found:
-            return []
-        count = notes.rows if self._single else int(notes.total[0])
-        return [self._taken(notes.found, count)] if count else []
+
+
+class _Apart:
+    """Takes what the CPU makes."""
+
+    def __init__(self) -> None:
+        self.made: list[Made] = []
+
+    def add_chunk(self, keys: np.ndarray, values: np.ndarray) -> None:
+        self.made.append((keys, values))
 
 
 class _Notes:
@@ -236,7 +254,8 @@ class _Notes:
         self.wrong: Any = None
         self.made: list[Any] | None = None
         self.found: list[Any] = []
-        self.parts: list[Made] = []
+        self.rounds = False
+        """Whether more is made than a lane holds."""
 
 
 def bytes_beside(rows: int) -> int:

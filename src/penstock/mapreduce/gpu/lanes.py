@@ -103,6 +103,10 @@ class Lane:
         self._lanes.accelerator.count(0, array.nbytes, 0)
         return here
 
+    def count_out(self, nbytes: int) -> None:
+        """Bytes that were copied out in another way."""
+        self._lanes.accelerator.count(0, nbytes, 0)
+
     def close(self) -> None:
         self.stream.synchronize()
         for held in self._held:

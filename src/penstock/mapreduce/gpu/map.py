@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,7 +31,7 @@ _SCRATCH = 6
 
 def map_on_gpu(
     accelerator: Accelerator, kv: KeyValue, function: Function
-) -> Iterator[tuple[int, list[tuple[Any, Any]]]]:
+) -> Iterator[tuple[int, Iterable[tuple[Any, Any]]]]:
     """For each piece of the pairs how many they are, and the columns made of them. `Unsuited`, if at all, comes before
     anything was made."""
     checked(kv.key, kv.value)

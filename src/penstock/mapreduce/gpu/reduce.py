@@ -7,7 +7,7 @@ the values of a key in its own order, which one thread does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -158,7 +158,6 @@ class _FoldWork:
             if self._begun:
                 raise
             raise Unsuited(f"it does not compile for a GPU: {str(error).strip().splitlines()[0]}") from error
-        self._begun = True
 
     def go_on(self, lane: Lane, job: Groups) -> None:
         if lane.notes is not None:
@@ -168,6 +167,7 @@ class _FoldWork:
     def end(self, lane: Lane, job: Groups) -> np.ndarray:
         found: np.ndarray = np.empty(0, self._fold.word) if lane.notes is None else lane.notes.copy()
         lane.notes = None
+        self._begun = True
         return found
 
 
@@ -213,7 +213,7 @@ def reduce_compiled(
     function: Function,
     whole: Iterator[Groups],
     beside: Callable[[Groups], None],
-) -> Iterator[tuple[int, list[tuple[Any, Any]]]]:
+) -> Iterator[tuple[int, Iterable[tuple[Any, Any]]]]:
     """A function of a key and its values, one thread for each key: for each chunk how many keys, and what was made.
 
     `beside` does on the CPU what is too large for a lane: a key whose values fill many chunks.
