@@ -18,8 +18,21 @@ EXAMPLES = sorted(path for path in (ROOT / "examples").glob("*.py") if path.stem
 ON_A_GPU = {"docs/gpu.md"}
 """Pages whose blocks all want one."""
 SAID = {
+    "bigger_than_memory": "883,780 arcs in pages of 3,866,624 bytes, read from disk",
+    "checkpoint": "the same ranks: True",
+    "gimv_components": "mapreduce: {1: 1, 2: 1, 3: 1, 10: 10, 11: 10, 12: 10, 20: 20}",
+    "kmeans": "200 points around [5.0, 5.1]",
+    "networkx_backend": "member 33 has rank 0.0970; NetworkX says 0.0970",
+    "pandas_frame": "cat     0.326      1",
+    "parquet_folder": "4 people, 5 calls, columns: seconds",
+    "plot": "both.svg: ",
     "program_template": "{0: 0, 1: 1, 2: 2, 3: 3, 4: 1}",
+    "recommendation": "bob may like chess, as ann does",
+    "report": "of which nothing comes from the network",
+    "shortest_path": "from 0 to 13 in 5 steps: 0 -> ",
+    "snap_file": "page 3: 33.2% of the time",
     "widest_path": "disk {0: inf, 1: 5.0, 2: 3.0, 3: 3.0}",
+    "word_count": "the built-in job agrees: True",
 }
 """A part of what each example prints."""
 
