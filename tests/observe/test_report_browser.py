@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +53,15 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def page(report: Path) -> Iterator[Browser]:
     with browser() as found:
         yield found
+
+
+def longest(page: Browser) -> tuple[int, float]:
+    """The row of the supersteps in the timeline, and when the longest of them was half over, as a share of the time."""
+    drawn = json.loads(page.eval("document.getElementById('data').textContent"))["timeline"]
+    place, row = next((place, row) for place, row in enumerate(drawn["rows"]) if row["lane"] == "engine")
+    ends = zip(accumulate(row["begin"]), row["length"], strict=True)
+    begin, length = max(ends, key=lambda span: span[1])
+    return place, (begin + length / 2) / drawn["end"]
 
 
 def view(page: Browser) -> tuple[float, float]:
@@ -133,8 +144,11 @@ def test_values_are_told_to_pointer_and_keyboard(page: Browser, report: Path) ->
         ("timeline", "took"),
     ):
         left, top, width, height = box(page, chart)
-        # On the timeline, the middle of the second lane: supersteps are under way there most of the time.
-        page.mouse("mouseMoved", left + width * 0.7, top + (36 if chart == "timeline" else height / 2))
+        x, y = left + width * 0.7, top + height / 2
+        if chart == "timeline":
+            row, share = longest(page)
+            x, y = left + 92 + (width - 92) * share, top + 24 + 22 * row + 9
+        page.mouse("mouseMoved", x, y)
         assert not page.eval(hidden), chart
         assert expected in page.eval(words)
     page.eval("document.querySelector('[data-chart=frontier]').focus()")
