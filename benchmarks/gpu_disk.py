@@ -18,6 +18,8 @@ from penstock.errors import DoesNotFit
 from penstock.graph import Graph
 from penstock.memory.buffers import HUGE, allocate
 
+_READ = 4 << 30
+
 
 def run(section: Section) -> None:
     graph = kronecker(section, section.sizes.scale, weights=True)
@@ -51,8 +53,8 @@ def drop(graph: Graph) -> str:
 
 
 def _read(path: str, size: int, threads: int) -> float:
-    """Bytes per second of direct reads of this size into one hot buffer a thread."""
-    total = os.stat(path).st_size // size * size
+    """Bytes per second of direct reads of this size into one hot buffer a thread, of as much as a few passes read."""
+    total = min(os.stat(path).st_size, _READ) // size * size
     numbers, lock = iter(range(0, total, size)), threading.Lock()
     failed: list[BaseException] = []
 
