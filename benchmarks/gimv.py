@@ -69,7 +69,7 @@ connection.execute(
     f"CREATE TABLE v AS SELECT r.id, d.degree FROM (SELECT range AS id FROM range({n})) r "
     "LEFT JOIN (SELECT src, count(*) AS degree FROM e GROUP BY src) d ON d.src = r.id"
 )
-connection.execute(f"CREATE TABLE r AS SELECT id, 1.0::DOUBLE / {n} AS rank, 1.0::DOUBLE / {n} / degree AS share FROM v")
+connection.execute(f"CREATE TABLE r AS SELECT id, 1::DOUBLE / {n} AS rank, 1::DOUBLE / {n} / degree AS share FROM v")
 times = []
 for step in range(iterations):
     start = time.perf_counter()
