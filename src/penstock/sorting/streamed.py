@@ -1,20 +1,8 @@
-"""Sorting pairs of the host on a GPU: in core where they fit there, else by samples, overlapped on three streams.
-
-The steps are those of sample-based out-of-core sorting. More than a thousand keys are drawn and sorted, and d - 1 of
-them become splitters. Each of d chunks is copied to the device, sorted, cut at the splitters and copied back to its
-place: copies in both directions and sorts of different chunks run at the same time. What lies between two splitters in
-all chunks is a bucket, a list of pieces of the host's memory: nothing is moved for that. Each bucket is copied piece by
-piece to the device, sorted, and copied to its place in the result. As pieces are sorted, a bucket that is too big is
-cut again where it lies; one of a single key needs no sort. Equal keys keep their order.
-"""
+"""Sorting pairs of the host on a GPU: in core where they fit there, else by samples, overlapped on three streams."""
 
 from __future__ import annotations
 
 import contextlib
-from collections import deque
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from itertools import pairwise
 from time import perf_counter
 
 import numpy as np
@@ -24,64 +12,13 @@ from penstock.memory.ledger import Ledger
 from penstock.memory.pinned import WORTH, pinning
 from penstock.memory.staging import Ring
 from penstock.memory.timeline import Timeline
-from penstock.sorting.gpu import Held, Slot, Workspace, as_words, capacity
-from penstock.sorting.gpu_kernels import BLOCK, blocks, cut, launcher
+from penstock.sorting.gpu import Slot, Workspace, capacity
+from penstock.sorting.host import Host, SortFigures
 from penstock.sorting.mover import Mover
-from penstock.sorting.partition import choose_splitters
+from penstock.sorting.sampled import SampleSorter
 
 STREAMS = 3
 """One copies in, one sorts, one copies out."""
-CANDIDATES = 1024
-"""Keys drawn for each bucket; buckets are meant to fill nine tenths of a buffer, and hardly ever fill more than all."""
-LAST = (1 << 64) - 1
-
-Piece = tuple[int, int]
-"""Where sorted pairs lie on the host: from, to."""
-
-
-@dataclass
-class SortFigures:
-    """What a sort on a GPU did."""
-
-    pairs: int = 0
-    chunks: int = 1
-    buckets: int = 1
-    recut: int = 0
-    """Buckets that were too big."""
-    alone: int = 0
-    """Pairs of buckets of one key, which were not sorted again."""
-    pinning: float = 0.0
-    seconds: float = 0.0
-    """Of copies and sorts, without pinning."""
-    copied: int = 0
-    """Bytes over the bus, both ways."""
-
-
-@dataclass
-class _Host:
-    """The host's arrays: keys and the words of payload, with the words in a row."""
-
-    keys: np.ndarray
-    columns: list[np.ndarray]
-    words: list[int]
-
-    @property
-    def parts(self) -> Iterator[tuple[np.ndarray, int]]:
-        yield self.keys, 1
-        yield from zip(self.columns, self.words, strict=True)
-
-
-@dataclass
-class _Job:
-    """Pairs that are on the device at a time, where they go, and whether they are to be sorted."""
-
-    pieces: list[Piece]
-    at: int
-    sort: bool = True
-    count: int = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.count = sum(end - begin for begin, end in self.pieces)
 
 
 def room_for(room: int, widths: list[int]) -> int:
@@ -116,12 +53,12 @@ def sort_on_gpu(
         figures.pinning = perf_counter() - began
         began = perf_counter()
         widths = [column.dtype.itemsize for column in columns if column.dtype.itemsize]
-        source, target = _host(keys, columns), _host(out_keys, out_columns)
+        source, target = Host.of(keys, columns), Host.of(out_keys, out_columns)
         timeline = Timeline()
         if len(keys) <= capacity(device.free, widths, 1):
             _in_core(source, target, device, widths, mover, timeline, figures)
         else:
-            sorter = _Sorter(source, target, device, widths, streams, mover, timeline, figures)
+            sorter = SampleSorter(source, target, device, widths, streams, mover, timeline, figures)
             try:
                 sorter.sort()
             finally:
@@ -130,15 +67,9 @@ def sort_on_gpu(
     return figures
 
 
-def _host(keys: np.ndarray, columns: list[np.ndarray]) -> _Host:
-    full = [column for column in columns if column.dtype.itemsize]
-    flat = [as_words(column) for column in full]
-    return _Host(keys, flat, [len(words) // max(1, len(keys)) for words in flat])
-
-
 def _in_core(
-    source: _Host,
-    target: _Host,
+    source: Host,
+    target: Host,
     device: Ledger,
     widths: list[int],
     mover: Mover,
@@ -179,218 +110,6 @@ def _in_core(
         if workspace is not None:
             workspace.close()
     timeline.settle()
-
-
-def _cut_bytes(cuts: int, streams: int) -> int:
-    """For splitters, and for where they cut a chunk on each stream."""
-    return (8 * cuts + 512) * (streams + 1)
-
-
-class _Sorter:
-    def __init__(
-        self,
-        source: _Host,
-        target: _Host,
-        device: Ledger,
-        widths: list[int],
-        streams: int,
-        mover: Mover,
-        timeline: Timeline,
-        figures: SortFigures,
-    ) -> None:
-        self._mover = mover
-        self._source, self._target, self._timeline, self._figures = source, target, timeline, figures
-        self._device, count = device, len(source.keys)
-        self._each = 8 + sum(widths)
-        # Splitters and bounds take their share; how many there are depends on what is left.
-        small = min(device.free // 4, max(device.free // 16, 1 << 16), 1 << 20)
-        self._capacity = min(count, capacity(device.free - small, widths, streams))
-        self._chunks = -(-count // max(1, self._capacity))
-        if not self._capacity or _cut_bytes(self._buckets, streams) > small:
-            device.reserve(device.free + self._each * 1024, "sorting on the GPU")  # says what does not fit
-        self._slots: list[Slot] = []
-        self._workspace: Workspace | None = None
-        self._held: Held | None = None
-        try:
-            self._workspace = Workspace(device, self._capacity)
-            self._slots += (Slot(device, k, self._capacity, widths) for k in range(streams))
-        except BaseException:
-            self.close()
-            raise
-
-    @property
-    def _buckets(self) -> int:
-        return -(-10 * len(self._source.keys) // (9 * max(1, self._capacity)))
-
-    def close(self) -> None:
-        self._mover.stop()
-        for slot in self._slots:
-            slot.stream.synchronize()
-            slot.close()
-        for held in (self._workspace, self._held):
-            if held is not None:
-                held.close()
-
-    def sort(self) -> None:
-        splitters = self._splitters()
-        bounds = self._sort_chunks(splitters)
-        self._sort_buckets(splitters, bounds)
-        self._timeline.settle()
-
-    def _splitters(self) -> np.ndarray:
-        keys = self._source.keys
-        count = max(2000, CANDIDATES * self._buckets)
-        random = np.random.default_rng(len(keys))
-        drawn = keys if count >= len(keys) else keys[random.integers(0, len(keys), count)]
-        return choose_splitters(drawn, self._buckets)
-
-    # ---- chunks, in their places
-
-    def _sort_chunks(self, splitters: np.ndarray) -> np.ndarray:
-        """Sort each chunk; where the splitters cut them, a row for each chunk."""
-        count, chunks, cuts = len(self._source.keys), self._chunks, len(splitters)
-        edges = [count * k // chunks for k in range(chunks + 1)]
-        self._figures.chunks = chunks
-        # As many of its own for each stream, and all come back at the end.
-        self._held = Held(self._device, _cut_bytes(cuts, len(self._slots)), "splitters on the GPU")
-        there = self._held.take(cuts, np.uint64)
-        gpu.fill(there, splitters)
-        of_slots = [self._held.take(cuts, np.int64) for _ in self._slots]
-        args = [gpu.view(each) for each in of_slots]
-        splitter_arg = gpu.view(there)
-        pinned = gpu.pinned(8 * cuts * chunks) if cuts else None
-        memory = np.empty(8 * cuts * chunks, np.uint8) if pinned is None else pinned
-        bounds = memory.view(np.int64).reshape(chunks, cuts)
-        jobs = [_Job([(begin, end)], begin) for begin, end in pairwise(edges)]
-        for number, (slot, job) in enumerate(self._brought(jobs)):
-            self._order(slot, job.count)
-            if cuts:
-                arg = args[slot.number]
-                launcher(cut)(
-                    slot.stream, blocks(cuts), BLOCK, slot.key_arg, np.uint64(job.count), splitter_arg,
-                    np.uint64(cuts), arg,
-                )  # fmt: skip
-                slot.stream.fetch(bounds[number], of_slots[slot.number])
-            self._fetch(slot, self._source, job)
-        self._mover.settle()
-        for slot in self._slots:
-            slot.stream.synchronize()
-        firsts = np.array(edges[:-1], np.int64)[:, None]
-        ends = np.array(edges[1:], np.int64)[:, None]
-        return np.concatenate([firsts, bounds + firsts, ends], axis=1)
-
-    # ---- buckets
-
-    def _sort_buckets(self, splitters: np.ndarray, bounds: np.ndarray) -> None:
-        limits = [0, *(int(s) for s in splitters), LAST + 1]
-
-        def jobs() -> Iterator[_Job]:
-            for bucket, (low, after) in enumerate(pairwise(limits)):
-                pieces = [(int(a), int(b)) for a, b in bounds[:, bucket : bucket + 2] if a < b]
-                yield from self._jobs(pieces, low, after - 1)
-
-        at = number = 0
-        for slot, job in self._brought(jobs()):
-            if job.sort:
-                self._order(slot, job.count)
-            job.at = at
-            self._fetch(slot, self._target, job)
-            at += job.count
-            number += 1
-        self._figures.buckets = number
-        self._mover.settle()
-        for slot in self._slots:
-            slot.stream.synchronize()
-
-    def _jobs(self, pieces: list[Piece], low: int, high: int) -> Iterator[_Job]:
-        """A bucket of keys from `low` to `high`, as much at a time as a buffer holds."""
-        count = sum(end - begin for begin, end in pieces)
-        if not count:
-            return
-        if low == high or len(pieces) == 1:
-            # In order already: of one key, or of one chunk.
-            self._figures.alone += count
-            yield from (_Job(some, 0, sort=False) for some in self._filled(pieces))
-        elif count <= self._capacity:
-            yield _Job(pieces, 0)
-        else:
-            self._figures.recut += 1
-            yield from self._cut_again(pieces, count, low, high)
-
-    def _filled(self, pieces: list[Piece]) -> Iterator[list[Piece]]:
-        some: list[Piece] = []
-        left = self._capacity
-        for piece_begin, end in pieces:
-            begin = piece_begin
-            while begin < end:
-                take = min(left, end - begin)
-                some.append((begin, begin + take))
-                begin, left = begin + take, left - take
-                if not left:
-                    yield some
-                    some, left = [], self._capacity
-        if some:
-            yield some
-
-    def _cut_again(self, pieces: list[Piece], count: int, low: int, high: int) -> Iterator[_Job]:
-        """Pieces are sorted: every so many keys of each show where to cut, and how much lies between two cuts."""
-        keys = self._source.keys
-        stride = max(1, self._capacity // (4 * len(pieces)))
-        sample = np.concatenate([keys[begin:end:stride] for begin, end in pieces])
-        splitters = choose_splitters(sample, -(-4 * count // self._capacity))
-        splitters = splitters[(splitters > np.uint64(low)) & (splitters <= np.uint64(high))]
-        if not len(splitters):
-            splitters = np.array([(low + high) // 2 + 1], np.uint64)
-        cuts = [
-            [begin, *(begin + np.searchsorted(keys[begin:end], splitters, "left")).tolist(), end]
-            for begin, end in pieces
-        ]
-        limits = [low, *(int(s) for s in splitters), high + 1]
-        for bucket, (first, after) in enumerate(pairwise(limits)):
-            part = [(row[bucket], row[bucket + 1]) for row in cuts if row[bucket] < row[bucket + 1]]
-            yield from self._jobs(part, first, after - 1)
-
-    # ---- what is done on a stream
-
-    def _brought(self, jobs: Iterable[_Job]) -> Iterator[tuple[Slot, _Job]]:
-        """Each job on its stream, its pairs on their way. Those of the next are, too: a sort may hold up whoever begins
-        it until it is done, and copies go on meanwhile."""
-        ahead: deque[tuple[Slot, _Job]] = deque()
-        for number, job in enumerate(jobs):
-            slot = self._slots[number % len(self._slots)]
-            self._bring(slot, self._source, job)
-            ahead.append((slot, job))
-            if len(ahead) == max(1, len(self._slots) - 1):
-                yield ahead.popleft()
-        yield from ahead
-
-    def _bring(self, slot: Slot, host: _Host, job: _Job) -> None:
-        self._mover.settle(slot.stream)
-        with self._timeline.span(slot.stream, slot.number, "copy in", bytes=job.count * self._each):
-            at = 0
-            for begin, end in job.pieces:
-                for (array, words), there in zip(host.parts, (slot.keys, *slot.sources), strict=True):
-                    source = array[begin * words : end * words]
-                    self._mover.send(slot.stream, there[at * words : at * words + len(source)], source)
-                at += end - begin
-        self._figures.copied += 2 * job.count * self._each
-
-    def _order(self, slot: Slot, count: int) -> None:
-        assert self._workspace is not None
-        with self._timeline.span(slot.stream, slot.number, "sort", pairs=count):
-            self._workspace.sort(slot.stream, slot.keys[:count])
-            for source, target, words in slot.args:
-                self._workspace.gather(slot.stream, source, target, count, words)
-        self._workspace.done(slot.stream)
-
-    def _fetch(self, slot: Slot, host: _Host, job: _Job) -> None:
-        found = slot.targets if job.sort else slot.sources
-        copies = []
-        for (array, words), there in zip(host.parts, (slot.keys, *found), strict=True):
-            target = array[job.at * words : (job.at + job.count) * words]
-            copies.append((target, there[: len(target)]))
-        about = self._timeline.span(slot.stream, slot.number, "copy out", bytes=job.count * self._each)
-        self._mover.receive(slot.stream, copies, about)
 
 
 __all__ = ["STREAMS", "SortFigures", "room_for", "sort_on_gpu"]
