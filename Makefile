@@ -14,7 +14,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .NOTPARALLEL:
 # Stamps are kept, or make would delete them as intermediate files and install again.
 .SECONDARY:
-.PHONY: help demo test test-all lint format bench clean
+.PHONY: help demo test test-all lint format bench docs clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -40,8 +40,13 @@ format: $(VENV)/.ready-lint ## put the code into the house's format
 bench: $(VENV)/.ready-bench ## the benchmarks; ARGS="--help" lists them
 	$(BIN)/python benchmarks/run.py $(ARGS)
 
+docs: $(VENV)/.ready-docs ## the documentation as a web site, in site/
+	$(BIN)/python docs/reference.py
+	$(BIN)/mkdocs build --strict --quiet
+	@echo "site/index.html"
+
 clean: ## remove all that make made: .venv, caches, demo and benchmark data
-	rm -rf $(VENV) demo bench-data build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) demo bench-data build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # pip, not python, is the witness: where Debian lacks python3-venv, a failed attempt leaves a python behind.
