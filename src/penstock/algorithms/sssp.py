@@ -37,7 +37,7 @@ from penstock.engine.explain import Stage
 from penstock.engine.monoid import MIN
 from penstock.engine.plan import number_dtype
 from penstock.engine.program import Bucketed, Combine
-from penstock.errors import InputError, UsageError
+from penstock.errors import InputError, UsageError, meant
 from penstock.result import Result
 from penstock.store.reader import Store
 
@@ -105,9 +105,9 @@ def weights(store: Store, column: str) -> Weights:
     it, wherever pages begin and end."""
     direction = store.direction("out")
     if column not in direction.columns:
-        have = ", ".join(direction.columns)
+        have, near = ", ".join(direction.columns), meant(column, direction.columns)
         raise UsageError(
-            f"{store.path} has no edge column {column!r}: choose a weight among {have}"
+            f"{store.path} has no edge column {column!r}{near or ':'} choose a weight among {have}"
             if have
             else f"{store.path} has no edge columns to weigh edges by: build it with one, or run bfs to count arcs"
         )

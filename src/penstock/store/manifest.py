@@ -67,6 +67,8 @@ def read_manifest(store: Path) -> dict[str, Any]:
 
 def _absent(store: Path) -> str:
     if store.exists():
+        if not (store / "out").exists():
+            return f"{store} is a folder without a store in it: it has no meta.json"
         return f"{store} has no meta.json: it is not a store, or its writing was cut off; build it again"
     if is_locked(store):
         return f"{store} does not exist yet: another run is writing it; wait for it"

@@ -23,6 +23,14 @@ if TYPE_CHECKING:
     from penstock.engine.rates import Rates
 
 PACKAGES = ("numpy", "numba", "llvmlite", "pyarrow", "xxhash", "typer", "rich", "tbb")
+EXTRAS = {
+    "networkx": "its graphs and its backend",
+    "matplotlib": "penstock plot",
+    "pandas": "to_pandas",
+    "polars": "to_polars",
+    "scipy": "sparse matrices",
+    "mpi4py": "several nodes",
+}
 HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 MARKS = {"ok": "[green]ok[/]", "warn": "[yellow]warn[/]", "bad": "[red]bad[/]"}
 
@@ -73,6 +81,8 @@ def examine(folder: Path) -> list[Finding]:
     return [
         _python(),
         *_packages(),
+        _extras(),
+        *_variables(),
         _threading_layer(),
         Finding("cores", "ok", f"{available_threads()} of {os.cpu_count() or 1} may be used"),
         _memory(),
@@ -190,6 +200,24 @@ def _packages() -> list[Finding]:
             missing = "not installed: pip install tbb makes parallel regions cheaper"
             found.append(Finding(name, "warn", missing) if name == "tbb" else Finding(name, "bad", "not installed"))
     return found
+
+
+def _extras() -> Finding:
+    """Packages that some features need; nothing is wrong without them."""
+    there, missing = [], []
+    for name, use in EXTRAS.items():
+        try:
+            there.append(f"{name} {metadata.version(name)}")
+        except metadata.PackageNotFoundError:
+            missing.append(f"{name} ({use})")
+    shown = [", ".join(there)] if there else []
+    return Finding("extras", "ok", "; ".join(shown + ([f"not installed: {', '.join(missing)}"] if missing else [])))
+
+
+def _variables() -> list[Finding]:
+    from penstock.interfaces.cli.config import strangers
+
+    return [Finding("variable", "warn", sentence) for sentence in strangers(os.environ)]
 
 
 def _threading_layer() -> Finding:

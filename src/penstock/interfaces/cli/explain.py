@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -64,7 +66,7 @@ def command(name: str) -> Any:
             store, settings, algorithm=name, options=options, undirected=undirected, quiet=limits.quiet
         ) as graph:
             given = chosen(known, options, graph.store.ids.kind)
-            fits = foretell(name, graph, given, settings, analyze=analyze, as_json=as_json)
+            fits = foretell(name, graph, given, settings, analyze=analyze, as_json=as_json, called=store)
         if not fits:
             raise typer.Exit(REFUSED)
 
@@ -84,11 +86,13 @@ def foretell(
     analyze: bool = False,
     as_json: bool = False,
     to_stderr: bool = False,
+    called: Path,
 ) -> bool:
-    """Say what a run would do and take, and return whether it fits."""
+    """Say what a run would do and take, and return whether it fits. `called`: what the graph is called in the command,
+    which a temporary store is not."""
     from penstock import api
 
-    found = api.explain(name, graph, analyze=analyze, **options, **settings)
+    found = replace(api.explain(name, graph, analyze=analyze, **options, **settings), store=str(called))
     if as_json:
         from penstock.observe.plain import plain
 

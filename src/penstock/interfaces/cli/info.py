@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from penstock.config import format_size
-from penstock.errors import StoreError
+from penstock.errors import StoreError, meant_path
 from penstock.interfaces.cli.options import Limits, Store, limits, with_options
 from penstock.interfaces.cli.summary import disk_bytes, tell
 
@@ -38,7 +38,7 @@ def check(store: Store, limits: Limits) -> None:
     from penstock import api
 
     if not store.exists():  # nothing to be damaged
-        raise StoreError(f"{store} does not exist")
+        raise StoreError(f"{store} does not exist{meant_path(store)}")
     problems = api.check(store, **limits.settings)
     for problem in problems:
         typer.echo(problem)

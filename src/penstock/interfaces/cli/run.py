@@ -158,7 +158,7 @@ def command(name: str) -> Any:
             if dry_run or limits.verbose:
                 from penstock.interfaces.cli.explain import REFUSED, foretell
 
-                fits = foretell(name, graph, given, settings, to_stderr=not dry_run)
+                fits = foretell(name, graph, given, settings, to_stderr=not dry_run, called=store)
                 if dry_run:
                     raise typer.Exit(0 if fits else REFUSED)
             execute(name, graph, given, settings, targets, limits, store=store, began=began)
