@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import importlib.util
 import itertools
 import json
 import os
@@ -13,7 +14,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -26,18 +27,24 @@ def program() -> str:
     """The browser, or the end of the test."""
     found = next((path for name in NAMES if (path := shutil.which(name))), None)
     if found is None:
-        missing = "no browser was found: install chromium"
-        if os.environ.get(REQUIRED):
-            pytest.fail(missing)
-        pytest.skip(missing)
-    return found
+        _missing("no browser was found: install chromium")
+    if importlib.util.find_spec("websocket") is None:
+        _missing("websocket-client, which speaks with the browser, is not installed")
+    return str(found)
+
+
+def _missing(why: str) -> NoReturn:
+    if os.environ.get(REQUIRED):
+        pytest.fail(why)
+    pytest.skip(why)
 
 
 class Browser:
     """One page. What goes wrong in it is kept in `errors`."""
 
     def __init__(self, address: str) -> None:
-        websocket = pytest.importorskip("websocket")
+        import websocket
+
         self._socket = websocket.create_connection(address, timeout=30, suppress_origin=True)
         self._numbers = itertools.count(1)
         self.errors: list[str] = []

@@ -98,7 +98,7 @@ def test_a_recorded_run_from_disk_shows_everything(graph: pk.Graph, tmp_path: Pa
         found.charts
     )
     assert "pagerank on k.pen" in found.words
-    assert "from disk within 3.0 MB" in found.words
+    assert "from disk, with 3.0 MB of memory allowed" in found.words
     steps = result.stats["supersteps"]
     assert found.drawings["residual"]["series"][0]["y"] == [step["change"] for step in steps]
     cached, read = found.drawings["pages"]["series"]

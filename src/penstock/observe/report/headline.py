@@ -45,7 +45,7 @@ def _sentence(run: Run) -> Html:
         vertices, edges = words.number(graph["vertices"], "vertex", "vertices"), words.number(graph["edges"], "edge")
         parts.append(f"{kind} graph of {vertices}, {edges} and {words.number(graph['arcs'], 'arc')}.")
     limit = figures.get("memory_limit")
-    where = f"Run {place(run)}" + (f" within {words.size(limit)} of memory" if limit else "")
+    where = f"Run {place(run)}" + (f", with {words.size(limit)} of memory allowed" if limit else "")
     threads = (figures.get("settings") or {}).get("threads") or machine.get("threads")
     cpu = f", {words.number(threads, 'thread')} of {machine.get('cpu', 'this machine')}" if threads else ""
     return join([" ".join([*parts, f"{where}{cpu}."])])

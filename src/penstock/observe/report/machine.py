@@ -40,7 +40,7 @@ def _machine(figures: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if gpu := (figures.get("gpu") or {}).get("name"):
         yield "gpu", str(gpu)
     if measured := (figures.get("limits") or {}).get("date"):
-        yield "rates measured", str(measured)
+        yield "rates measured", str(measured).replace("T", " ")[:16]
 
 
 __all__ = ["machine"]

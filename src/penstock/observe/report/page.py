@@ -50,7 +50,9 @@ def _section(each: Section) -> Html:
 
 def _data(drawings: dict[str, Any]) -> str:
     """JSON that cannot end the element it stands in."""
-    return json.dumps(strict(drawings), separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+    # A timeline is whole numbers and was looked through before: it is too long to be copied.
+    clean = {name: each if each["kind"] == "timeline" else strict(each) for name, each in drawings.items()}
+    return json.dumps(clean, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
 
 
 def _asset(name: str) -> str:

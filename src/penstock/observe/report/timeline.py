@@ -11,8 +11,8 @@ from penstock.observe.report import words
 from penstock.observe.report.markup import Html, Section, chart, join, table, tag
 from penstock.observe.report.run import Run
 
-MOST = 120_000
-"""Spans in a page, some 2 MB; of more, neighbours that are too short to be seen apart are drawn as one."""
+MOST = 80_000
+"""Spans in a page, some 1.5 MB; of more, neighbours that are too short to be seen apart are drawn as one."""
 TOLD = 2_000
 """Spans of few-and-far lanes that carry all their figures."""
 ROW, AXIS = 22, 38
@@ -122,10 +122,11 @@ def lanes(slices: Iterable[Slice], origin: float, most: int = MOST) -> list[tupl
         span = Span(begin, length, _name(each), int(each.args.get("bytes", 0)), 1, _told(each))
         found.setdefault((each.lane, depth), []).append(span)
         total += 1
-    gap = 1
+    # From what is a hundredth of a pixel when all is in view.
+    gap = max((spans[-1].begin + spans[-1].length for spans in found.values()), default=0) // 100_000 + 1
     while total > most:
         found = {key: _merged(spans, gap) for key, spans in found.items()}
-        total, gap = sum(map(len, found.values())), gap * 2
+        total, gap = sum(map(len, found.values())), gap * 4
     ordered = sorted(found, key=lambda key: (_place(key[0]), _number(key[0]), key[0], key[1]))
     return [(lane, depth, found[lane, depth]) for lane, depth in ordered]
 

@@ -78,25 +78,29 @@ function firstAfter(row, time) {
 }
 
 function spans(pen, row, view, at, y, fills, spec, paper, ink) {
-  let pixel = -1, kindThere = "";
+  // A run of pixels with spans narrower than a pixel, all of a kind, is one rectangle.
+  let from = 0, to = -1, there = "";
+  const flush = () => { if (to > from) { pen.fillStyle = fills[there]; pen.fillRect(from, y, to - from, ROW); } to = -1; };
   for (let i = firstAfter(row, view.from); i < row.begin.length && row.begin[i] <= view.to; i++) {
     const left = at(row.begin[i]), right = at(row.end[i]), kind = spec.kinds[row.name[i]];
-    const narrow = right - left < 1;
-    if (narrow && Math.floor(left) === pixel && (kind === kindThere || kind === "wait")) continue;
-    pen.fillStyle = fills[kind];
-    if (narrow) {
-      pixel = Math.floor(left); kindThere = kind;
-      pen.fillRect(pixel, y, 1, ROW);
+    if (right - left < 1) {
+      const pixel = Math.floor(left);
+      if (pixel < to && (kind === there || kind === "wait")) continue;
+      if (kind === there && pixel === to) to = pixel + 1;
+      else { flush(); from = pixel; to = pixel + 1; there = kind; }
       continue;
     }
-    const from = Math.max(left, view.gutter - 2);
-    pen.fillRect(from, y, Math.max(1, right - from - (right - left > 3 ? 0.8 : 0)), ROW);
-    if (right - from > 34 && kind !== "wait") {
+    flush();
+    const start = Math.max(left, view.gutter - 2);
+    pen.fillStyle = fills[kind];
+    pen.fillRect(start, y, Math.max(1, right - start - (right - left > 3 ? 0.8 : 0)), ROW);
+    if (right - start > 34 && kind !== "wait") {
       pen.fillStyle = kind === "cached" || kind === "phase" || kind === "chunks" ? ink : paper;
-      const words = spec.names[row.name[i]], room = Math.floor((Math.min(right, at(view.to)) - from - 10) / 6);
-      if (room > 2) pen.fillText(words.length > room ? `${words.slice(0, room - 1)}…` : words, from + 5, y + ROW / 2 + 1);
+      const words = spec.names[row.name[i]], room = Math.floor((Math.min(right, at(view.to)) - start - 10) / 6);
+      if (room > 2) pen.fillText(words.length > room ? `${words.slice(0, room - 1)}…` : words, start + 5, y + ROW / 2 + 1);
     }
   }
+  flush();
 }
 
 function handle(place, spec) {
