@@ -9,15 +9,30 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import balance
 import building
+import chunks
 import disk
+import gimv
+import networkx_backend
 import predictions
+import wordcount
 
 import gpu
 import sorting
 from penstock.observe.gpus import missing
 
-BENCHMARKS = {"building": building.main, "disk": disk.main, "predictions": predictions.main, "sorting": sorting.main}
+BENCHMARKS = {
+    "balance": balance.main,
+    "building": building.main,
+    "chunks": chunks.main,
+    "disk": disk.main,
+    "gimv": gimv.main,
+    "networkx": networkx_backend.main,
+    "predictions": predictions.main,
+    "sorting": sorting.main,
+    "wordcount": wordcount.main,
+}
 if missing() is None:
     BENCHMARKS["gpu"] = gpu.bench
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
 from itertools import chain, compress
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,9 @@ from penstock.graph import Graph
 from penstock.interfaces.nx.graph import COLUMN, NxGraph, Weight
 
 SHARED = Path("/dev/shm")
+_SMALL, _KEPT = 2048, 64
+"""Edges of a graph that is small, and how many of their stores are kept."""
+_SHAPES: OrderedDict[tuple[Any, ...], Graph] = OrderedDict()
 _ROOM = 64
 """Bytes of free shared memory wanted per edge before a store goes there."""
 
@@ -44,7 +48,7 @@ def from_networkx(graph: nx.Graph, edge_attrs: Mapping[Any, Any] | None = None) 
         source, target = np.repeat(source, times), np.repeat(target, times)
         wanted = None if wanted is None else np.repeat(wanted, times)
     weights = {
-        name: _values(_edge_data(adjacency, multigraph), wanted, len(source), name, default)
+        name: _values(lambda: _edge_data(adjacency, multigraph), wanted, name, default)
         for name, default in (edge_attrs or {}).items()
     }
     if wanted is not None:
@@ -94,12 +98,12 @@ def _targets(adjacency: Mapping[Any, Any], nodes: list[Any], index: dict[Any, in
 
 
 def _values(
-    data: Iterable[dict[Any, Any]], wanted: np.ndarray | None, count: int, name: Any, default: Any
+    data: Callable[[], Iterator[dict[Any, Any]]], wanted: np.ndarray | None, name: Any, default: Any
 ) -> np.ndarray | None:
     """An attribute of the wanted edges as numbers; None: they all have the default, 1."""
-    chosen = list(data if wanted is None else compress(data, wanted.tolist()))
-    if default == 1 and not any(chosen):
+    if default == 1 and not any(data()):
         return None
+    chosen = data() if wanted is None else compress(data(), wanted.tolist())
     values = [edge.get(name, default) for edge in chosen]
     try:
         found = np.array(values)
@@ -131,16 +135,34 @@ def _build(
     directed: bool,
     merge: bool = False,
 ) -> Graph:
+    """The store of these edges. Small graphs of the same shape, whatever their nodes are called, share one: who calls
+    many functions on a graph that NetworkX does not cache would build it each time."""
+    small = len(source) <= _SMALL
+    key = (count, directed, merge, *map(_bytes, (source, target, weight))) if small else ()
+    if key in _SHAPES:
+        _SHAPES.move_to_end(key)
+        return _SHAPES[key]
     options: dict[str, Any] = {
         "duplicates": "drop" if merge else "keep",
         "undirected": not directed,
         "allow_empty": True,
     }
-    if len(source) == 0 or len(np.unique(np.concatenate([source, target]))) < count:
+    named = np.zeros(count, bool)
+    named[source] = named[target] = True
+    if not named.all():
         options["vertices"] = pa.table({"id": np.arange(count)})
     if settings().temp_directory is None and _has_room(len(source)):
         options["temp_directory"] = SHARED
-    return from_edges(source, target, weight, progress=False, **options)
+    made = from_edges(source, target, weight, progress=False, **options)
+    if small:
+        _SHAPES[key] = made
+        if len(_SHAPES) > _KEPT:
+            _SHAPES.popitem(last=False)
+    return made
+
+
+def _bytes(values: np.ndarray | None) -> tuple[str, bytes] | None:
+    return None if values is None else (values.dtype.str, values.tobytes())
 
 
 def _has_room(edges: int) -> bool:

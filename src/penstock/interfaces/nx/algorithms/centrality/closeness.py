@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import networkx as nx
 import numpy as np
 
 from penstock.interfaces.nx.algorithms.search import levels
@@ -20,7 +21,9 @@ def closeness_centrality(G: NxGraph, u: Any = None, distance: Any = None, wf_imp
     from penstock.algorithms.reach import reach
 
     if u is not None:
-        found = levels(G, u, reverse=True)  # a node that is not there is a KeyError
+        if u not in G:
+            raise nx.NodeNotFound(f"Source {u} is not in G")
+        found = levels(G, u, reverse=True)
         return _closeness(G, np.array([len(found) - 1.0]), np.array([sum(found.values())]), wf_improved)[0].item()
     if not len(G):
         return {}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import networkx as nx
@@ -15,17 +17,43 @@ def components(G: NxGraph, algorithm: str) -> Iterator[set[Any]]:
     """The components, in the order of their first nodes."""
     if not len(G):
         return
-    labels, _ = G.column(G.run(algorithm), "component")
-    _, inverse, counts = np.unique(labels, return_inverse=True, return_counts=True)
-    order, ends = np.argsort(inverse, kind="stable"), np.cumsum(counts)
-    begins = ends - counts
-    turn = np.argsort(order[begins])
-    members = order.tolist()
-    for begin, end in zip(begins[turn].tolist(), ends[turn].tolist(), strict=True):
-        if end == begin + 1:
-            yield {G.nodes[members[begin]]}
-        else:
-            yield set(G.named(members[begin:end]))
+    labels = _firsts(G.column(G.run(algorithm), "component")[0])
+    counts = np.bincount(labels, minlength=len(labels))
+    heads = np.flatnonzero(counts)
+    # Most components are single nodes: only the others are sorted.
+    members = np.flatnonzero(counts[labels] > 1)
+    members = members[np.argsort(labels[members], kind="stable")]
+    names = list(G.named(members.tolist()))
+    with _uncollected():
+        found, at = [], 0
+        for head, size in zip(heads.tolist(), counts[heads].tolist(), strict=True):
+            if size == 1:
+                found.append({G.nodes[head]})
+            else:
+                found.append(set(names[at : at + size]))
+                at += size
+    yield from found
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Thousands of new sets would have the garbage collector walk a NetworkX graph of millions of dictionaries."""
+    before = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if before:
+            gc.enable()
+
+
+def _firsts(labels: np.ndarray) -> np.ndarray:
+    """The place of the first node with the same label, for each node."""
+    places = np.arange(len(labels))
+    if labels.dtype.kind in "iu" and (labels <= places).all() and (labels[labels] == labels).all():
+        return labels  # Penstock names a weak component by its smallest id, which is such a place
+    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
+    return first[inverse]
 
 
 def count(G: NxGraph, algorithm: str) -> int:
