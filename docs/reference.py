@@ -253,9 +253,9 @@ def exits() -> list[str]:
 
 
 def subcommands(group: Any) -> Iterator[str]:
-    import click
+    import typer
 
-    context = click.Context(group)
+    context = typer.Context(group)
     names = group.list_commands(context)
     return shared_options({each: group.resolve_command(context, [each])[1] for each in names})
 

@@ -6,9 +6,9 @@ import re
 from dataclasses import fields
 from typing import Any
 
-import click
 import pytest
 import typer
+from typer.core import TyperGroup
 
 import penstock as pk
 from pages import ROOT
@@ -51,8 +51,8 @@ def test_every_command_with_its_options() -> None:
     for name, command in root.commands.items():
         mine = sections[f"penstock {name}"]
         found = [(name, command)]
-        if isinstance(command, click.Group):
-            context = click.Context(command)
+        if isinstance(command, TyperGroup):
+            context = typer.Context(command)
             names = [each for each in command.list_commands(context) if each != "gimv"]
             found = [
                 (each, job_command(each.replace("-", "_")) if name == "mr" else resolved(command, context, each))
