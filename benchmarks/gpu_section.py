@@ -44,7 +44,7 @@ class Sizes:
     pinned: int = 256 << 20
     sort_limit: int = 1 << 30
     """Of device memory for sorting; four times that is sorted."""
-    ring: int = 8 << 20
+    ring: int = 32 << 20
     pairs: int = 1 << 25
     """For the other operations of MapReduce."""
     pair_limit: str = "16GB"

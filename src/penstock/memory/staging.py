@@ -12,6 +12,7 @@ import numpy as np
 
 from penstock.config import available_threads
 from penstock.memory import gpu
+from penstock.memory.device import parallel_kernel, prange
 
 HALF = 8 << 20
 """Bytes. The pool of pinned memory keeps both halves for the next copy."""
@@ -46,9 +47,25 @@ def _copy(target: np.ndarray, source: np.ndarray) -> None:
         one.result()
 
 
+@parallel_kernel()
+def _copy_words(target, source, parts):
+    n = np.uint64(source.size)
+    for part in prange(parts):
+        begin, end = n * np.uint64(part) // np.uint64(parts), n * np.uint64(part + 1) // np.uint64(parts)
+        target[begin:end] = source[begin:end]
+
+
 def copy_bytes(target: np.ndarray, source: np.ndarray) -> None:
-    """Between arrays of the host without gaps and of the same bytes, by several threads."""
-    _copy(_flat(target), _flat(source))
+    """Between arrays of the host without gaps and of the same bytes, by all threads. One thread at a time calls this,
+    and it pays for less than copies by a pool of threads do."""
+    flat, given = _flat(target), _flat(source)
+    words = given.nbytes // 8 * 8
+    if words < _PART:
+        flat[...] = given
+        return
+    parts = min(available_threads(), -(-words // _PART))
+    _copy_words(flat[:words].view(np.uint64), given[:words].view(np.uint64), parts)
+    flat[words:] = given[words:]
 
 
 def _halves() -> list[np.ndarray]:

@@ -98,8 +98,7 @@ class SampleSorter:
                 held.close()
 
     def sort(self) -> None:
-        splitters = self._splitters()
-        bounds = self._sort_chunks(splitters)
+        splitters, bounds = self._sort_chunks()
         self._sort_buckets(splitters, bounds)
         self._timeline.settle()
 
@@ -112,38 +111,45 @@ class SampleSorter:
 
     # ---- chunks, in their places
 
-    def _sort_chunks(self, splitters: np.ndarray) -> np.ndarray:
-        """Sort each chunk; where the splitters cut them, a row for each chunk."""
-        count, chunks, cuts = len(self._source.keys), self._chunks, len(splitters)
+    def _sort_chunks(self) -> tuple[np.ndarray, np.ndarray]:
+        """Sort each chunk; the splitters, and where they cut the chunks, a row for each."""
+        count, chunks, most = len(self._source.keys), self._chunks, self._buckets
         edges = [count * k // chunks for k in range(chunks + 1)]
         self._figures.chunks = chunks
         # As many of its own for each stream, and all come back at the end.
-        self._held = Held(self._device, _cut_bytes(cuts, len(self._slots)), "splitters on the GPU")
-        there = self._held.take(cuts, np.uint64)
-        gpu.fill(there, splitters)
-        of_slots = [self._held.take(cuts, np.int64) for _ in self._slots]
-        args = [gpu.view(each) for each in of_slots]
-        splitter_arg = gpu.view(there)
-        pinned = gpu.pinned(8 * cuts * chunks) if cuts else None
-        memory = np.empty(8 * cuts * chunks, np.uint8) if pinned is None else pinned
-        bounds = memory.view(np.int64).reshape(chunks, cuts)
+        self._held = Held(self._device, _cut_bytes(most, len(self._slots)), "splitters on the GPU")
+        there, *of_slots = [self._held.take(most, kind) for kind in (np.uint64, *[np.int64] * len(self._slots))]
+        args = [gpu.view(each) for each in (there, *of_slots)]
+        pinned = gpu.pinned(8 * most * (chunks + 1))
+        memory = np.empty(8 * most * (chunks + 1), np.uint8) if pinned is None else pinned
+        splitters, *rows = memory.view(np.uint64).reshape(chunks + 1, most)
         jobs = [_Job([(begin, end)], begin) for begin, end in pairwise(edges)]
-        for number, (slot, job) in enumerate(self._brought(jobs)):
+        cuts, ready = 0, None
+        for (slot, job), row in zip(self._brought(jobs), rows, strict=True):
+            if ready is None:
+                # While the first chunks are on their way, of which nothing was written yet.
+                drawn = self._splitters()
+                cuts = len(drawn)
+                splitters = splitters[:cuts]
+                splitters[:] = drawn
+                slot.stream.copy(there[:cuts], splitters)
+                ready = slot.stream.record()
             self._order(slot, job.count)
             if cuts:
-                arg = args[slot.number]
+                slot.stream.wait(ready)
                 launcher(cut)(
-                    slot.stream, blocks(cuts), BLOCK, slot.key_arg, np.uint64(job.count), splitter_arg,
-                    np.uint64(cuts), arg,
+                    slot.stream, blocks(cuts), BLOCK, slot.key_arg, np.uint64(job.count), args[0],
+                    np.uint64(cuts), args[1 + slot.number],
                 )  # fmt: skip
-                slot.stream.fetch(bounds[number], of_slots[slot.number])
+                slot.stream.fetch(row[:cuts].view(np.int64), of_slots[slot.number][:cuts])
             self._fetch(slot, self._source, job)
         self._mover.settle()
         for slot in self._slots:
             slot.stream.synchronize()
         firsts = np.array(edges[:-1], np.int64)[:, None]
         ends = np.array(edges[1:], np.int64)[:, None]
-        return np.concatenate([firsts, bounds + firsts, ends], axis=1)
+        bounds = np.stack(rows)[:, :cuts].view(np.int64)
+        return splitters.copy(), np.concatenate([firsts, bounds + firsts, ends], axis=1)
 
     # ---- buckets
 

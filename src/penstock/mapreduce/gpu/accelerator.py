@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,7 @@ from penstock.config import Settings
 from penstock.mapreduce.room import Room
 from penstock.memory import gpu
 from penstock.memory.ledger import Ledger, Reservation
+from penstock.memory.pinned import WORTH
 from penstock.memory.staging import HALF, Ring
 from penstock.sorting.streamed import sort_on_gpu
 
@@ -42,6 +45,22 @@ class Accelerator:
             self._rings = Ring(piece), Ring(piece)
         return self._rings
 
+    @contextlib.contextmanager
+    def reaching(self, *arrays: np.ndarray) -> Iterator[tuple[Ring, Ring] | None]:
+        """How arrays of the host are copied inside: from where they lie, pinned meanwhile, where they are large and the
+        system lets them be; else through rings."""
+        pinned: list[np.ndarray] = []
+        try:
+            if sum(array.nbytes for array in arrays) >= WORTH:
+                for array in arrays:
+                    if not gpu.pin(array):
+                        break
+                    pinned.append(array)
+            yield None if len(pinned) == len(arrays) else self.rings()
+        finally:
+            for array in pinned:
+                gpu.unpin(array)
+
     def lane_memory(self, sizes: list[int]) -> list[np.ndarray]:
         """Pinned memory of these sizes, which stays for the next operation: to pin it takes longer than to use it."""
         if len(self._lanes) != len(sizes) or any(len(a) < size for a, size in zip(self._lanes, sizes, strict=True)):
@@ -71,7 +90,8 @@ class Accelerator:
         """As `penstock.sorting.radix.sort_pairs`: in core where the device holds them, else by samples."""
         if len(keys) < 2:
             return keys, values, scratch, scratch_values
-        done = sort_on_gpu(keys, [values], scratch, [scratch_values], self.ledger, rings=self.rings())
+        with self.reaching(keys, values, scratch, scratch_values) as rings:
+            done = sort_on_gpu(keys, [values], scratch, [scratch_values], self.ledger, pin=False, rings=rings)
         self.count(done.copied // 2, done.copied // 2, done.chunks)
         return scratch, scratch_values, keys, values
 

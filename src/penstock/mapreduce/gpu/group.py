@@ -16,6 +16,7 @@ from penstock.memory import gpu
 from penstock.memory.fingerprint import fingerprint
 from penstock.memory.timeline import Timeline
 from penstock.sorting.gpu import Held, Slot, Workspace, as_words
+from penstock.sorting.mover import Mover
 
 
 @functools.cache
@@ -35,8 +36,21 @@ def group_pairs(
     count, device = len(keys), accelerator.ledger
     if not count or _needed(count, values.dtype.itemsize) > device.free:
         return None
-    given = as_words(values)
-    rings, timeline = accelerator.rings(), Timeline()
+    found = np.empty(count, np.uint64), np.empty(count + 1, np.int64), np.empty_like(values)
+    with accelerator.reaching(keys, values, *found) as rings, Mover(rings) as mover:
+        groups = _group(accelerator, mover, keys, values, found)
+    return found[0][:groups], found[1][: groups + 1], found[2]
+
+
+def _group(
+    accelerator: Accelerator,
+    mover: Mover,
+    keys: np.ndarray,
+    values: np.ndarray,
+    found: tuple[np.ndarray, np.ndarray, np.ndarray],
+) -> int:
+    """How many groups there are; they are in `found`."""
+    count, device, timeline = len(keys), accelerator.ledger, Timeline()
     held: list[Any] = []
     summing = None
     try:
@@ -51,30 +65,33 @@ def group_pairs(
         args = [gpu.view(each) for each in (numbers, unique, offsets)]
         stream = slot.stream
         with timeline.span(stream, 0, "copy in", bytes=keys.nbytes + values.nbytes):
-            rings[0].send(stream, slot.keys, keys)
-            rings[0].send(stream, slot.sources[0], given)
+            mover.send(stream, slot.keys, keys)
+            mover.send(stream, slot.sources[0], as_words(values))
         with timeline.span(stream, 0, "sort", pairs=count):
             workspace.sort(stream, slot.keys)
             source, target, words = slot.args[0]
             workspace.gather(stream, source, target, count, words)
         with timeline.span(stream, 0, "group", pairs=count):
-            _kernel(kernels.heads)(stream, kernels.blocks(count), kernels.BLOCK, slot.key_arg, np.int64(count), args[0])
+            launch = kernels.blocks(count), kernels.BLOCK
+            _kernel(kernels.heads)(stream, *launch, slot.key_arg, np.int64(count), args[0])
             gpu.running_sum(numbers)  # on the stream that waits for all others, and they for it
-            _kernel(kernels.compact)(stream, kernels.blocks(count), kernels.BLOCK, slot.key_arg, np.int64(count), *args)
-        last = np.empty(1, np.int64)
-        rings[1].receive(stream, last, numbers[-1:])
-        groups = int(last[0])
-        found = np.empty(groups, np.uint64), np.empty(groups + 1, np.int64), np.empty_like(values)
-        with timeline.span(stream, 0, "copy out", bytes=16 * groups + values.nbytes):
-            rings[1].receive(stream, found[0], unique[:groups])
-            rings[1].receive(stream, found[1][:groups], offsets[:groups])
-            rings[1].receive(stream, as_words(found[2]), slot.targets[0])
-        found[1][groups] = count
+            _kernel(kernels.compact)(stream, *launch, slot.key_arg, np.int64(count), *args)
+        groups = int(gpu.download(numbers[-1:])[0])
+        copies = [
+            (found[0][:groups], unique[:groups]),
+            (found[1][:groups], offsets[:groups]),
+            (as_words(found[2]), slot.targets[0]),
+        ]
+        about = timeline.span(stream, 0, "copy out", bytes=16 * groups + values.nbytes)
+        mover.receive(stream, copies, about)
+        mover.settle()
         stream.synchronize()
         timeline.settle()
-        accelerator.count(keys.nbytes + values.nbytes, sum(array.nbytes for array in found))
-        return found
+        found[1][groups] = count
+        accelerator.count(keys.nbytes + values.nbytes, 16 * groups + values.nbytes)
+        return groups
     finally:
+        mover.stop()
         gpu.synchronize()
         for one in held:
             one.close()

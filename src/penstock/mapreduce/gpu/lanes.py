@@ -81,18 +81,19 @@ class Lane:
 
     def bring(self, arrays: Sequence[np.ndarray]) -> list[Any]:
         """Begin to copy arrays of the host, which may be changed when this returns."""
-        found = []
-        with self.span("copy in", bytes=sum(array.nbytes for array in arrays)):
-            for array in arrays:
-                there = self.empty(len(array), array.dtype)
+        found, ready = [], []
+        for array in arrays:
+            here = self._pinned[0][self._at[0] : self._at[0] + array.nbytes]
+            self._at[0] += aligned(array.nbytes)
+            copy_bytes(here, array)
+            ready.append(here.view(array.dtype))
+        size = sum(array.nbytes for array in arrays)
+        with self.span("copy in", bytes=size):
+            for here in ready:
+                there = self.empty(len(here), here.dtype)
+                self.stream.copy(there, here)
                 found.append(there)
-                if not array.nbytes:
-                    continue
-                here = self._pinned[0][self._at[0] : self._at[0] + array.nbytes]
-                self._at[0] += aligned(array.nbytes)
-                copy_bytes(here, array)
-                self.stream.copy(there, here.view(array.dtype))
-                self._lanes.accelerator.count(array.nbytes, 0, 0)
+        self._lanes.accelerator.count(size, 0, 0)
         return found
 
     def fetch(self, array: Any) -> np.ndarray:

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 SHORT, LONG = kernels.WARP, 8 * kernels.BLOCK
 """Values from which on a warp, and a block, is worth it."""
+SERIAL = 1 << 14
+"""Values of a key that one thread goes through in less time than the CPU through a chunk."""
 _KEPT = 256
 _made: dict[str, gpu.Launcher] = {}
 
@@ -137,9 +139,14 @@ class _FoldWork:
         parts = assigned(job.offsets, self._assign)
         none = np.zeros(1, np.int32)
         rows = [none if part is None else part for part in parts.values()]
-        offsets, there, *lists = lane.bring([np.ascontiguousarray(job.offsets), values, *rows])
-        out = lane.make(max(1, len(job)), self._fold.word)
-        args = gpu.view(there), gpu.view(offsets)
+        lane.notes = parts, lane.bring([np.ascontiguousarray(job.offsets), values, *rows])
+
+    def go_on(self, lane: Lane, job: Groups) -> None:
+        if lane.notes is None:
+            return
+        parts, (offsets, values, *lists) = lane.notes
+        out = lane.make(len(job), self._fold.word)
+        args = gpu.view(values), gpu.view(offsets)
         with lane.span("reduce", keys=len(job), values=len(values)):
             for (how, part), listed in zip(parts.items(), lists, strict=True):
                 count = len(job) if part is None else len(part)
@@ -149,7 +156,8 @@ class _FoldWork:
                     self._fold.kernel(how, values.dtype), lane, size[how], *args, gpu.view(listed), np.int64(count),
                     np.int64(part is not None), gpu.view(out),
                 )  # fmt: skip
-        lane.notes = out
+        with lane.span("copy out", bytes=len(job) * self._fold.word.itemsize):
+            lane.notes = lane.fetch(out)
 
     def _launch(self, kernel: gpu.Launcher, lane: Lane, blocks: int, *args: Any) -> None:
         try:
@@ -158,11 +166,6 @@ class _FoldWork:
             if self._begun:
                 raise
             raise Unsuited(f"it does not compile for a GPU: {str(error).strip().splitlines()[0]}") from error
-
-    def go_on(self, lane: Lane, job: Groups) -> None:
-        if lane.notes is not None:
-            with lane.span("copy out", bytes=len(job) * self._fold.word.itemsize):
-                lane.notes = lane.fetch(lane.notes[: len(job)])
 
     def end(self, lane: Lane, job: Groups) -> np.ndarray:
         found: np.ndarray = np.empty(0, self._fold.word) if lane.notes is None else lane.notes.copy()
@@ -216,7 +219,8 @@ def reduce_compiled(
 ) -> Iterator[tuple[int, Iterable[tuple[Any, Any]]]]:
     """A function of a key and its values, one thread for each key: for each chunk how many keys, and what was made.
 
-    `beside` does on the CPU what is too large for a lane: a key whose values fill many chunks.
+    `beside` does on the CPU what is too large for a lane, a key whose values fill many chunks; and chunks in which one
+    thread would go through a key for longer than the CPU through all.
     """
     checked(kmv.key, kmv.value)
     width = max(1, columns.width(kmv.key) + 8)
@@ -228,7 +232,7 @@ def reduce_compiled(
 
         def small() -> Iterator[Groups]:
             for groups in whole:
-                if groups.nbytes > most:
+                if groups.nbytes > most or int(np.diff(groups.offsets).max(initial=0)) > SERIAL:
                     waiting.append(groups)
                     return
                 if len(groups):
@@ -240,6 +244,7 @@ def reduce_compiled(
             if not waiting:
                 return
             large = waiting.pop()
+            accelerator.figures["chunks_beside"] = accelerator.figures.get("chunks_beside", 0) + 1
             beside(large)
             yield len(large), []
 
