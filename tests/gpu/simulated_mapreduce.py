@@ -10,7 +10,9 @@ from gpu import both
 from penstock.errors import ProgramError, UsageError
 from penstock.mapreduce.functions import compiled, emit
 from penstock.mapreduce.gpu.reduce import LONG, SHORT, assigned
+from penstock.memory.ledger import Ledger
 from penstock.observe.events import recording
+from penstock.sorting.streamed import sort_on_gpu
 
 SIZE = both.Size(rows=120, chunk=1024, sort_limit=17_000, limit=150_000, plenty=1 << 20, burst=500)
 
@@ -18,6 +20,20 @@ SIZE = both.Size(rows=120, chunk=1024, sort_limit=17_000, limit=150_000, plenty=
 @pytest.mark.parametrize("operation", [both.sorts, both.groups, both.maps, both.reduces, both.refusals])
 def test_what_the_cpu_makes(operation: object) -> None:
     operation(SIZE)  # type: ignore[operator]
+
+
+def test_keys_that_each_fill_a_bucket() -> None:
+    """They have two splitters each; and keys that all but fill one, which is cut again."""
+    random = np.random.default_rng(7)
+    for keys in (random.integers(0, 5, 900) * 10, np.where(random.random(900) < 0.9, random.integers(0, 3, 900), 9)):
+        word, values = keys.astype(np.uint64), np.arange(900, dtype=np.uint32)
+        order = np.argsort(word, kind="stable")
+        sorted_word, sorted_values = np.empty_like(word), np.empty_like(values)
+        right = word[order]
+        done = sort_on_gpu(word, [values], sorted_word, [sorted_values], Ledger(20_000, "gpu_memory_limit"))
+        assert done.chunks > 5
+        assert np.array_equal(sorted_word, right)
+        assert np.array_equal(sorted_values, order)
 
 
 def test_keys_go_to_whom_their_values_are_worth() -> None:

@@ -72,7 +72,7 @@ class SampleSorter:
         small = min(device.free // 4, max(device.free // 16, 1 << 16), 1 << 20)
         self._capacity = min(count, capacity(device.free - small, widths, streams))
         self._chunks = -(-count // max(1, self._capacity))
-        if not self._capacity or _cut_bytes(self._buckets, streams) > small:
+        if not self._capacity or _cut_bytes(2 * self._buckets, streams) > small:
             device.reserve(device.free + self._each * 1024, "sorting on the GPU")  # says what does not fit
         self._slots: list[Slot] = []
         self._workspace: Workspace | None = None
@@ -113,10 +113,10 @@ class SampleSorter:
 
     def _sort_chunks(self) -> tuple[np.ndarray, np.ndarray]:
         """Sort each chunk; the splitters, and where they cut the chunks, a row for each."""
-        count, chunks, most = len(self._source.keys), self._chunks, self._buckets
+        count, chunks, most = len(self._source.keys), self._chunks, 2 * self._buckets
         edges = [count * k // chunks for k in range(chunks + 1)]
         self._figures.chunks = chunks
-        # As many of its own for each stream, and all come back at the end.
+        # As many bounds for each stream, and all come back at the end. Keys that fill buckets have two splitters each.
         self._held = Held(self._device, _cut_bytes(most, len(self._slots)), "splitters on the GPU")
         there, *of_slots = [self._held.take(most, kind) for kind in (np.uint64, *[np.int64] * len(self._slots))]
         args = [gpu.view(each) for each in (there, *of_slots)]
