@@ -72,7 +72,7 @@ class Rows(ABC):
         return self.graph.to_networkx()
 
     def report(self, path: str | os.PathLike[str], *, overwrite: bool = True) -> Path:
-        """Write a report of the run: one HTML file that opens anywhere. It has a timeline if the run was recorded:
+        """Write a report of the run: one HTML file that opens anywhere. It has a timeline if the run was recorded.
 
         >>> with penstock.recording():                                  # doctest: +SKIP
         ...     penstock.pagerank(g, memory_limit="1GB").report("run.html")

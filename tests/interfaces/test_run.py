@@ -104,6 +104,8 @@ def test_json_to_a_file(cli: Call, made: Path) -> None:
         (["--gpu-streams", "0"], 2, "--gpu-streams"),
         (["--gpu-devices", "0"], 2, "--gpu-devices"),
         (["--trace", "there.csv"], 2, "there.csv exists"),
+        (["--report", "page.pdf"], 2, "page.pdf does not end in .html"),
+        (["--report", "x.html", "--json", "x.html"], 2, "both write x.html"),
         (["--checkpoint", "c", "--checkpoint-every", "often"], 2, "often"),
     ],
 )
@@ -262,6 +264,27 @@ def test_trace(cli: Call, made: Path, tier: str) -> None:
     assert {"engine", "phases", "worker 0", "worker 1", "reader 0"} <= lanes
     assert [row["name"] for row in rows if row.get("cat") == "engine"] == ["superstep 1", "superstep 2"]
     assert trace["otherData"]["iterations"] == 2
+
+
+def test_report_while_it_runs_and_later(cli: Call, made: Path) -> None:
+    words = ["--tier", "disk", "--max-iter", 2, "--json", "run.json", "--trace", "run.trace", "--report", "run.html"]
+    done = cli("run", "pagerank", made, *words, "-q")
+    assert done.exit_code == 0, done.stderr
+    now = Path("run.html").read_text()
+    assert "pagerank" in now
+    assert "--report" not in now  # it has a timeline, and need not say how to have one
+    done = cli("report", "run.json", "--trace", "run.trace", "-o", "later.html")
+    assert done.exit_code == 0, done.stderr
+    later = Path("later.html").read_text()
+    assert all(f'data-chart="{chart}"' in later for chart in ("timeline", "memory-host", "residual", "matrix"))
+    assert 'data-chart="values"' in now
+    done = cli("report", "run.json", "-o", "later.html")
+    assert (done.exit_code, "later.html exists" in done.stderr) == (2, True)
+    done = cli("report", "run.trace", "-o", "other.html")
+    assert (done.exit_code, "not the figures of a run" in done.stderr) == (2, True)
+    done = cli("report", "run.json", "--trace", "run.json", "-o", "other.html")
+    assert (done.exit_code, "no trace" in done.stderr) == (2, True)
+    assert not Path("other.html").exists()
 
 
 def test_completion_knows_the_algorithms() -> None:

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+import penstock as pk
 from penstock.errors import DiskFull, StoreError
-from penstock.observe.events import Events
+from penstock.observe.events import Events, recording
 from penstock.observe.trace import write_trace
 
 Row = dict[str, Any]
@@ -191,3 +192,18 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match=r"run\.json: No such file or directory"):
         write_trace(tmp_path / "missing" / "run.json", Events())
+
+
+@pytest.mark.parametrize(
+    "options", [{"tier": "disk", "memory_limit": "2MB"}, {"tier": "memory"}], ids=["disk", "memory"]
+)
+def test_a_real_run_is_what_perfetto_takes(tmp_path: Path, options: dict[str, Any]) -> None:
+    with pk.generate("kron", tmp_path / "k.pen", scale=9, undirected=True, page_size="4KiB") as graph:
+        with recording() as events:
+            done = pk.pagerank(graph, max_iter=3, threads=2, **options)
+        write_trace(tmp_path / "t.json", events, done.stats)
+    lanes, trace = read_trace(tmp_path / "t.json")
+    assert [row["name"] for row in lanes["engine"]] == ["superstep 1", "superstep 2", "superstep 3"]
+    assert {"phases", "worker 0", *(["reader 0"] if options["tier"] == "disk" else [])} <= set(lanes)
+    held = counters(trace, "host memory")
+    assert 0 < max(value for _, series in held for value in series.values()) <= done.stats["ledger_peak"]

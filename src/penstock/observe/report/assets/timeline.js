@@ -85,7 +85,7 @@ function spans(pen, row, view, at, y, fills, spec, paper, ink) {
     const left = at(row.begin[i]), right = at(row.end[i]), kind = spec.kinds[row.name[i]];
     if (right - left < 1) {
       const pixel = Math.floor(left);
-      if (pixel < to && (kind === there || kind === "wait")) continue;
+      if (pixel < to) continue; // the pixel is taken
       if (kind === there && pixel === to) to = pixel + 1;
       else { flush(); from = pixel; to = pixel + 1; there = kind; }
       continue;
