@@ -76,6 +76,9 @@ def test_correlations() -> None:
     assert (told.counts.sum(), told.vertices, told.left_out) == (3990, 4000, 10)
     middles, medians = told.medians
     assert np.log10(medians) == pytest.approx(np.log10(3 * middles**2), abs=0.2)
+    few = joint(lambda: iter([(np.arange(9), np.ones(9, bool))]), lambda: iter([(x[:9], np.ones(9, bool))]))
+    assert (few.x.log, few.y.log, few.left_out) == (False, True, 0)
+    assert few.counts.sum(axis=1).tolist() == [1] * 9
     nothing = joint(lambda: iter([]), lambda: iter([]))
     assert np.isnan(nothing.correlation)
     assert nothing.vertices == 0
