@@ -20,6 +20,7 @@ from penstock.mapreduce.grouped import GroupWriter
 from penstock.mapreduce.permutation import counting, order_of, repeats, words
 from penstock.mapreduce.room import Kept
 from penstock.mapreduce.samples import compared, gathered
+from penstock.memory import heap
 from penstock.sorting.radix import sort_pairs
 
 if TYPE_CHECKING:
@@ -162,6 +163,7 @@ class _Grouper:
         buckets: list[list[Kept]] = [[] for _ in range(1 << bits)]
         try:
             self._distribute(kept, shift, bits, buckets)
+            heap.trim()  # of many small pieces
             if shift:
                 for one in kept:
                     one.release()

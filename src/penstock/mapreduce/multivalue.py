@@ -76,8 +76,9 @@ class KeyMultiValue(Data):
         """One pair for each value: what `convert` undoes."""
         with self.mr.operation("pairs"), self.mr.writer(self.key, self.value) as writer:
             for chunk in self.groups():
-                some = chunk.pairs()
-                writer.add_chunk(some.keys, some.values)
+                with self.mr.room.reserve(chunk.nbytes + 8 * len(chunk.values), "groups as pairs"):
+                    some = chunk.pairs()
+                    writer.add_chunk(some.keys, some.values)
             found = writer.done()
             found.partitioned, found.order = self.partitioned, self.order
             return found

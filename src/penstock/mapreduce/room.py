@@ -21,6 +21,7 @@ from penstock.errors import DoesNotFit
 from penstock.mapreduce.account import Account, root_of
 from penstock.mapreduce.chunk import Chunk, Groups
 from penstock.mapreduce.columns import Bytes, Column, arrays_of
+from penstock.memory import heap
 from penstock.memory.ledger import Reservation, Shape
 from penstock.memory.spill import Spill, SpillFile
 
@@ -299,6 +300,7 @@ class Room:
             nbytes += kept.nbytes
         with self._lock:
             if self._file is None:
+                heap.settle()
                 self._file = _File(self.spill.create(f"chunks-{next(self._names)}"))
             file = self._file
             file.wanted += len(going)

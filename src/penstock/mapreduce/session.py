@@ -22,6 +22,7 @@ from penstock.mapreduce.columns import Bytes, Column, as_column
 from penstock.mapreduce.placing import Placing
 from penstock.mapreduce.room import Room
 from penstock.mapreduce.writer import Writer
+from penstock.memory import heap
 from penstock.memory.spill import BOUNCE, Spill
 from penstock.memory.team import Team
 from penstock.observe.stats import Stats
@@ -140,6 +141,8 @@ class MapReduce:
         began, written, read = time.perf_counter(), self.spill.written, self.spill.read
         with self.counters.phase(name):
             yield
+        if self.spill.written > written:
+            heap.trim()
         if self.verbosity:
             seconds = time.perf_counter() - began
             moved = f", spilled {self.spill.written - written:,} bytes" if self.spill.written > written else ""
