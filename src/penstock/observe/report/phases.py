@@ -58,8 +58,8 @@ def _parts(run: Run) -> dict[str, float]:
         for outer in outers:
             if outer in found and inner in found:
                 found[outer] = max(0.0, found[outer] - found[inner])
-    first = {name: place for place, name in enumerate(["open", *found])}
-    found = dict(sorted(found.items(), key=lambda item: (item[0] == "write", first[item[0]])))
+    order = {"open": -1, "write": 1}  # the others came in the order of their beginning
+    found = dict(sorted(found.items(), key=lambda item: order.get(item[0], 0)))
     rest = float(run.figures.get("seconds", 0.0)) - sum(found.values())
     return found | ({"other": rest} if rest > 0 else {})
 
