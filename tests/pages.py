@@ -146,6 +146,7 @@ class Reader:
         if excuse(command):
             return
         command = re.sub(r"--scale \d+", f"--scale {SMALL}", command)
+        command = re.sub(r"^penstock doctor$", "penstock doctor --no-measure", command)
         if target := re.search(r" (?:-o|--output) (\S+)", command):
             self._remove(target[1])
         if command.startswith("penstock ") and not re.search(r"[|<>]", command):
