@@ -7,7 +7,7 @@ from typing import Any
 
 from penstock.observe.report import words
 from penstock.observe.report.headline import place
-from penstock.observe.report.markup import Html, Section, facts, join, tag
+from penstock.observe.report.markup import Html, Section, facts, tag
 from penstock.observe.report.run import Run
 
 MOST = 4
@@ -93,4 +93,4 @@ def _taken(run: Run, plan: Mapping[str, Any]) -> str:
     return "".join([": ", ", ".join(f"{name} {times:,}" for name, times in ways.items())]) if ways else ""
 
 
-__all__ = ["join", "plan"]
+__all__ = ["plan"]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from penstock.observe.report import words
-from penstock.observe.report.markup import Html, Section, chart, join, table, tag
+from penstock.observe.report.markup import Html, Section, chart, table, tag
 from penstock.observe.report.run import Counted, Dense, Run
 
 POINTS = 900
@@ -192,4 +192,4 @@ def _result_told(run: Run) -> str:
     return ", ".join(told).capitalize() + "." if told else ""
 
 
-__all__ = ["graph", "join", "result"]
+__all__ = ["graph", "result"]
