@@ -43,7 +43,9 @@ class Sizes:
     """Seconds of work for the energy counter, which the driver renews ten times a second."""
     pinned: int = 256 << 20
     sort_limit: int = 1 << 30
-    """Of device memory for sorting; four times that is sorted."""
+    """Of device memory for sorting."""
+    sort_times: int = 4
+    """So much more data is sorted."""
     ring: int = 32 << 20
     pairs: int = 1 << 25
     """For the other operations of MapReduce."""
@@ -64,8 +66,8 @@ class Sizes:
         return Sizes(
             scale=4, small=4, big=4, big_limit=29_900, page_size="4KiB", edge_factor=80, duplicates="keep",
             sources=1, verified=1, iterations=1, checked_iterations=1, delta=1e6, streams=(2,), cached=(0, 100),
-            devices=(2,), traversals=1, metered=0.0, pinned=1 << 16, sort_limit=1 << 14, ring=1 << 12, pairs=200,
-            pair_limit="8MB", pair_gpu_limit="1MB", disk_passes=1,
+            devices=(2,), traversals=1, metered=0.0, pinned=1 << 16, sort_limit=17_000, sort_times=2, ring=1 << 12,
+            pairs=200, pair_limit="8MB", pair_gpu_limit="1MB", disk_passes=1,
             disk_threads=(1, 2), repeats=0, tests=("tests/observe/test_energy.py",), marker="not gpu", processes=2,
         )  # fmt: skip
 

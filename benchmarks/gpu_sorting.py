@@ -27,14 +27,11 @@ from penstock.sorting.gpu import Slot, Workspace
 from penstock.sorting.radix import sort_pairs
 from penstock.sorting.streamed import sort_on_gpu
 
-TIMES = 4
-"""So much more data than `gpu_memory_limit`."""
-
 
 def run(section: Section) -> None:
     """All of it; figures are kept one by one."""
     bus = section.step("bus", bus_rates, section.sizes.pinned)
-    pairs = Pairs(TIMES * section.sizes.sort_limit // 16)
+    pairs = Pairs(section.sizes.sort_times * section.sizes.sort_limit // 16)
     try:
         section.step("sort on CPU", on_cpu, pairs, section)
         section.step("pinning", pairs.pin)
