@@ -62,7 +62,7 @@ DUCKDB = """
 import duckdb
 folder, n, iterations, warm, threads = sys.argv[1], *map(int, sys.argv[2:6])
 connection = duckdb.connect()
-connection.execute(f"SET threads={threads}")
+connection.execute(f"SET threads={threads}; SET enable_progress_bar=false")
 began = time.perf_counter()
 connection.execute(f"CREATE TABLE e AS SELECT src, dst FROM read_parquet('{folder}/gimv.parquet')")
 connection.execute(
