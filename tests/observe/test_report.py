@@ -203,7 +203,7 @@ def test_a_run_on_a_gpu_shows_its_copies(graph: pk.Graph) -> None:
     device = {
         "name": "Some GPU", "memory_limit": 8 << 30, "ledger_peak": 1 << 30, "resident": False, "source": "host",
         "bytes_copied": 10**9, "bytes_read": 0, "hits": 3, "in_place": 0,
-        "plans": [{"ranges": 1, "state_bytes": 10**6}],
+        "plans": [{"ranges": 1, "state_bytes": 10**6, "resident": False}],
         "energy": {"joules": 12.0, "watts": 300.0},
     }  # fmt: skip
     limits = {"gpu": {"name": "Some GPU", "copy": 55e9, "memory": 4e12, "date": ""}}
@@ -212,6 +212,8 @@ def test_a_run_on_a_gpu_shows_its_copies(graph: pk.Graph) -> None:
     assert "of 55.0 GB/s" in found.words
     assert "GPU 1.1 GB of 8.6 GB" in found.words
     assert "12 J" in found.words
+    assert "ranges 1, state bytes 1.0 MB, resident no" in found.words
+    assert "3 pages were on the GPU already" in found.words
 
 
 def test_ten_thousand_supersteps_become_a_curve(graph: pk.Graph) -> None:

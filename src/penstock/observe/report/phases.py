@@ -15,6 +15,7 @@ MEANINGS = {
     "ranks": "ids are ranked",
     "run": "the supersteps",
     "label": "groups get their names",
+    "copy back": "the result is copied from the GPU",
     "write": "the result is written",
     "other": "what lies between",
 }

@@ -138,6 +138,10 @@ def _bar(pipe: Pipe) -> Html:
 
 
 def _hits(run: Run) -> Html:
+    if run.gpu is not None and (run.gpu.get("hits") or run.gpu.get("in_place")):
+        there, read = run.gpu.get("hits", 0), run.gpu.get("in_place", 0)
+        told = f"{words.number(there, 'page was', 'pages were')} on the GPU already"
+        return tag("p", told + (f", {read:,} were read where they lay on the host." if read else "."), class_="note")
     pages, hits = pages_and_hits(run)
     if not pages or not run.on_disk:
         return Html("")

@@ -79,7 +79,9 @@ def _facts(run: Run, plan: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _device(name: str, found: Any) -> str:
-    return words.size(found) if isinstance(found, int) and name != "ranges" else str(found)
+    if isinstance(found, bool):
+        return "yes" if found else "no"
+    return words.size(found) if name.endswith("bytes") or name in ("limit", "smallest") else str(found)
 
 
 def _taken(run: Run, plan: Mapping[str, Any]) -> str:
