@@ -14,7 +14,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .NOTPARALLEL:
 # Stamps are kept, or make would delete them as intermediate files and install again.
 .SECONDARY:
-.PHONY: help demo test test-all lint format bench docs clean
+.PHONY: help demo test test-networkx test-all lint format bench docs clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -24,6 +24,9 @@ demo: $(VENV)/.ready ## generate a graph several times its memory budget, rank i
 
 test: $(VENV)/.ready-test ## the fast tests
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -q -m "not slow" $(ARGS)
+
+test-networkx: $(VENV)/.ready-test ## NetworkX's own tests, with Penstock as its backend
+	JOBS=$(JOBS) PYTHON=$(BIN)/python tests/networkx_suite.sh $(ARGS)
 
 test-all: $(VENV)/.ready-test $(VENV)/.ready-bench ## every test, slow ones too
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -q $(ARGS)
