@@ -61,6 +61,24 @@ def test_lanes_overlap() -> None:
     assert {each.name for each in events.slices} >= {"copy in", "count", "kernel", "copy out"}
 
 
+def test_the_rule_for_using_it() -> None:
+    """The slowest of copying in, computing and copying out against the CPU: it needs enough to do."""
+    with MapReduce(device="auto", threads=16, memory_limit="64MB") as mr:
+        slower = mr.placing._slower
+        pairs = 1 << 25
+        assert slower("sort", pairs, 16 * pairs, 16 * pairs) is None
+        assert "10,000 rows take the CPU" in str(slower("sort", 10_000, 160_000, 160_000))
+        assert slower("reduce", pairs, 10 * pairs, pairs) is not None  # as much to move, and little to do
+
+
+def test_two_values_at_a_time_on_the_cpu() -> None:
+    with MapReduce(memory_limit="8MB", threads=2) as mr:
+        groups = mr.keyvalue([1, 2, 1, 1], [4, 5, 9, 6]).convert()
+        assert list(groups.reduce(both.larger)) == [(1, 9), (2, 5)]
+        with pytest.raises(UsageError, match="is for reduce, not for map"):
+            groups.pairs().map(both.larger)
+
+
 def test_a_gpu_that_is_not_there() -> None:
     if missing() is None:
         pytest.skip("there is one")

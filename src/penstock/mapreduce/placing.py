@@ -21,13 +21,14 @@ from penstock.sorting.radix import sort_pairs
 if TYPE_CHECKING:
     from penstock.mapreduce.gpu.accelerator import Accelerator
 
-BUS = 20e9
-"""Bytes per second each way, to and from memory that is not pinned."""
+BUS = 8e9
+"""Bytes per second each way, to and from chunks, which are not pinned. These rates are those of an H200 beside 16 cores,
+as `benchmarks/gpu.py` finds them."""
 START = 0.01
 """Seconds until a first chunk is through."""
-CPU_RATES = {"sort": 15e6, "group": 15e6, "map": 50e6, "reduce": 200e6}
+CPU_RATES = {"sort": 9e6, "group": 5e6, "map": 10e6, "reduce": 70e6}
 """Rows per second of one thread."""
-GPU_RATES = {"sort": 2e9, "group": 2e9, "map": 5e9, "reduce": 10e9}
+GPU_RATES = {"sort": 8e9, "group": 4e9, "map": 5e9, "reduce": 10e9}
 
 
 Sorted = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
