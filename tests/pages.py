@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
+import logging
 import os
 import re
 import shlex
@@ -10,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import types
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,7 +41,7 @@ NOT_RUN: dict[str, str] = {
 }
 """The only commands that are not run, and why."""
 SMALL = 8
-"""The scale at which graphs are made here, whatever the page says."""
+"""The scale of graphs that would take longer than they are worth here, if a page has them larger than 14."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +90,10 @@ def excuse(command: str) -> str | None:
     if found and len(words) > 1 and re.match(r"(benchmarks|examples)/", words[1]):
         assert (ROOT / words[1]).is_file(), f"{command}: there is no such file"
     return found
+
+
+def smaller(scale: re.Match[str]) -> str:
+    return scale[0] if int(scale[1]) <= 14 else scale[0].replace(scale[1], str(SMALL))
 
 
 class Reader:
@@ -139,20 +146,21 @@ class Reader:
     def _python(self, block: Block, script: Path) -> None:
         for made in re.findall(r"""(?:ingest|generate)\([^()]*["'](\w+\.pen)["']""", block.text):
             self._remove(made)
-        code = re.sub(r"\bscale=\d+", f"scale={SMALL}", block.text)
+        code = re.sub(r"\bscale=(\d+)", smaller, block.text)
         exec(compile("\n" * block.line + code, str(script), "exec"), self.module.__dict__)
 
     def _type(self, command: str, block: Block) -> None:
         if excuse(command):
             return
-        command = re.sub(r"--scale \d+", f"--scale {SMALL}", command)
+        command = re.sub(r"--scale (\d+)", smaller, command)
         command = re.sub(r"^penstock doctor$", "penstock doctor --no-measure", command)
         if target := re.search(r" (?:-o|--output) (\S+)", command):
             self._remove(target[1])
-        if command.startswith("penstock ") and not re.search(r"[|<>]", command):
+        if (simple := re.match(r"((?:\w+=\S+ )*)penstock ", command)) and not re.search(r"[|<>]", command):
             from penstock.interfaces.cli.app import app
 
-            done = CliRunner().invoke(app, shlex.split(command)[1:])
+            given = dict(each.split("=", 1) for each in simple[1].split())
+            done = CliRunner().invoke(app, shlex.split(command[simple.end() :]), env=given)
             assert done.exit_code == 0, f"{self._at(block)}: {command}\n{done.output}"
             return
         assert re.search(r"\bpenstock\b", command) or command.startswith("python "), (
@@ -202,6 +210,7 @@ def prepare(folder: Path) -> Path:
     pay = edges.rename_columns(["payer", "payee", "amount", "length"])
     for number in range(2):
         pq.write_table(pay.slice(100 * number, 100), folder / "parts" / f"part-{number}.parquet")
+    (folder / "program.py").write_text("import networkx as nx\nprint(len(nx.pagerank(nx.path_graph(9))))\n")
     (folder / "ids.txt").write_text("7\n42\n")
     (folder / "books").mkdir()
     for name, text in (("one.txt", "the pipe and the water\n"), ("two.txt", "the water and the turbine\nthe end\n")):
@@ -219,7 +228,24 @@ def read(page: Path, prepared: Path, folder: Path, monkeypatch: pytest.MonkeyPat
     """Go through a page in a copy of the prepared folder."""
     shutil.copytree(prepared, folder, dirs_exist_ok=True)
     monkeypatch.chdir(folder)
-    Reader(page, folder, names).read()
+    with unchanged():
+        Reader(page, folder, names).read()
+
+
+@contextlib.contextmanager
+def unchanged() -> Iterator[None]:
+    """What a page may tell NetworkX and its logger is forgotten at its end."""
+    import networkx as nx
+
+    ours, logger = nx.config.backends.penstock, logging.getLogger("networkx")
+    before, level, handlers = dict(ours), logger.level, list(logger.handlers)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            setattr(ours, name, value)
+        logger.setLevel(level)
+        logger.handlers[:] = handlers
 
 
 __all__ = ["COMMANDS", "NOT_RUN", "ROOT", "SHOWN", "Block", "Reader", "blocks_of", "commands_of", "prepare", "read"]
