@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from penstock.mapreduce.gpu.accelerator import Accelerator
 
 BUS = 8e9
-"""Bytes per second each way, to and from chunks, which are not pinned. This and the rates are those of an H200 beside 16
-cores, as `benchmarks/gpu.py` finds them."""
+"""Bytes per second each way, to and from chunks, which are not pinned. This and the rates are those of an H200 beside
+16 cores, as `benchmarks/gpu.py` finds them."""
 START = 0.01
 """Seconds until a first chunk is through."""
 CPU_RATES = {"sort": 9e6, "group": 5e6, "map": 10e6, "reduce": 70e6}
