@@ -91,3 +91,28 @@ def test_labels_are_those_of_each_ranks_points() -> None:
     first, second = on_ranks(2, task)
     assert first + second == task(None)
     assert len(second) == len(POINTS) // 2
+
+
+def test_matrices() -> None:
+    from penstock.apps.matrix import Matrix, power, shortest_paths, similarity, spmv
+
+    rng = np.random.default_rng(8)
+    dense = np.where(rng.random((7, 7)) < 0.4, rng.integers(1, 9, (7, 7)), 0).astype(float)
+    rows, columns = np.nonzero(dense)
+
+    def task(rank: ThreadRank | None) -> list[Any]:
+        with MapReduce(communicator=rank, memory_limit="8MB", threads=1) as mr:
+            own = slice(mr.rank, None, mr.communicator.size)
+            given = rows[own], columns[own], dense[rows, columns][own]
+            matrix = Matrix.of(mr, given, (7, 7))
+            made = [power(matrix, 3), similarity(matrix, threshold=0.2), shortest_paths(matrix)]
+            made.append(shortest_paths(matrix, method="floyd-warshall"))
+            return [[dict(each.entries) for each in made], spmv(matrix, np.arange(7)).tolist()]
+
+    alone, vector = task(None)
+    ranks = on_ranks(3, task)
+    for number, want in enumerate(alone):
+        assert sum(len(found[number]) for found, _ in ranks) == len(want)
+        found = {key: value for found, _ in ranks for key, value in found[number].items()}
+        assert found == pytest.approx(want)
+    assert [found for _, found in ranks] == [vector] * 3

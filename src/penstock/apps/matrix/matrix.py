@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,8 @@ _PIECE = 1 << 20
 
 @dataclass(frozen=True)
 class Matrix:
-    """Elements that are not stored are the zero of whatever semiring is used. No element is stored twice."""
+    """Elements that are not stored are the zero of whatever semiring is used. No element is stored twice. Of several
+    ranks each has some of the elements: those it was given, or its share of a graph's."""
 
     mr: MapReduce
     shape: tuple[int, int]
@@ -81,7 +83,8 @@ class Matrix:
                 element = values[names[0]].astype(kind) if names else np.ones(len(source), kind)
                 yield source.astype(INDEX) * INDEX.type(n) + target.astype(INDEX), element
 
-        return cls(mr, (n, n), mr.keyvalue(pieces(), key=INDEX, value=kind))
+        mine = islice(pieces(), mr.communicator.rank, None, mr.communicator.size)
+        return cls(mr, (n, n), mr.keyvalue(mine, key=INDEX, value=kind))
 
     @property
     def dtype(self) -> np.dtype:
@@ -112,7 +115,7 @@ class Matrix:
         return Matrix(self.mr, self.shape, mapped(self.entries, lambda k, v: (k, v.astype(kind)), INDEX, kind))
 
     def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(rows, columns, values) in order."""
+        """(rows, columns, values) of this rank, in order."""
         keys, values = [np.empty(0, INDEX)], [np.empty(0, self.dtype)]
         for chunk in self.entries.chunks():
             keys.append(np.array(chunk.keys))

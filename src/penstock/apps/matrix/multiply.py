@@ -53,10 +53,13 @@ def spmv(matrix: Matrix, vector: Any, ring: Semiring | str = PLUS_TIMES, *, meth
         raise UsageError(f"a matrix of {_said(matrix)} needs a vector of {matrix.shape[1]} values, not {values.shape}")
     kind = ring.kind(matrix.dtype, values.dtype)
     found = np.full(matrix.shape[0], ring.zero(kind), kind)
-    entries = matrix.mr.keyvalue(np.arange(len(values), dtype=INDEX), values, key=INDEX, value=values.dtype)
+    # All ranks have the vector, and want all of the product.
+    mine = slice(matrix.mr.rank, None, matrix.mr.communicator.size)
+    entries = matrix.mr.keyvalue(np.arange(len(values), dtype=INDEX)[mine], values[mine], key=INDEX, value=values.dtype)
     column = Matrix(matrix.mr, (len(values), 1), entries)
     product = spgemm(matrix, column, ring, method=method)
-    for rows, elements in arrays_of(product.entries):
+    parts = [(rows.copy(), elements.copy()) for rows, elements in arrays_of(product.entries)]
+    for rows, elements in (part for theirs in matrix.mr.communicator.allgather(parts) for part in theirs):
         found[rows] = elements
     return found
 
@@ -81,8 +84,9 @@ def power(matrix: Matrix, exponent: int, ring: Semiring | str = PLUS_TIMES, *, m
 def unit(matrix: Matrix, ring: Semiring) -> Matrix:
     """The unit matrix of this size."""
     n, kind = matrix.shape[0], ring.kind(matrix.dtype)
-    keys = np.arange(n, dtype=INDEX) * INDEX.type(n + 1)
-    return Matrix(matrix.mr, (n, n), matrix.mr.keyvalue(keys, np.full(n, ring.unit(kind), kind), key=INDEX, value=kind))
+    mr = matrix.mr
+    keys = np.arange(mr.rank, n, mr.communicator.size, dtype=INDEX) * INDEX.type(n + 1)
+    return Matrix(mr, (n, n), mr.keyvalue(keys, np.full(len(keys), ring.unit(kind), kind), key=INDEX, value=kind))
 
 
 def _said(matrix: Matrix) -> str:
@@ -209,8 +213,15 @@ def added(mr: MapReduce, products: KeyValue, ring: Semiring, kind: np.dtype) -> 
 # ---- in memory
 
 
+def one_rank(mr: MapReduce) -> None:
+    """Refuse what is done in the memory of one process."""
+    if mr.communicator.size > 1:
+        raise UsageError("method='direct' works in the memory of one rank: with several use another method")
+
+
 def _direct(left: Matrix, right: Matrix, ring: Semiring) -> Matrix:
     mr, kind = left.mr, ring.kind(left.dtype, right.dtype)
+    one_rank(mr)
     offsets, columns, values = left.cast(kind).rows_of()
     others, other_columns, other_values = right.cast(kind).rows_of()
     rows, width = left.shape[0], right.shape[1]

@@ -16,7 +16,7 @@ import numpy as np
 
 from penstock.apps.grouped import arrays_of, mapped, share
 from penstock.apps.matrix.matrix import INDEX, Matrix
-from penstock.apps.matrix.multiply import added, spgemm, unit
+from penstock.apps.matrix.multiply import added, one_rank, spgemm, unit
 from penstock.apps.matrix.semiring import MIN_PLUS
 from penstock.errors import UsageError
 from penstock.mapreduce.keyvalue import KeyValue
@@ -49,9 +49,9 @@ def _with_diagonal(lengths: Matrix) -> Matrix:
 
 def _checked(found: Matrix) -> Matrix:
     n = INDEX.type(found.shape[0] + 1)
-    for keys, values in arrays_of(found.entries):
-        if (values[keys % n == 0] < 0).any():
-            raise UsageError("the edges make a circle of negative length: there is no shortest path")
+    circle = any((values[keys % n == 0] < 0).any() for keys, values in arrays_of(found.entries))
+    if found.mr.communicator.allreduce(int(circle), "max"):
+        raise UsageError("the edges make a circle of negative length: there is no shortest path")
     return found
 
 
@@ -66,8 +66,8 @@ def _squared(distance: Matrix, product: str) -> Matrix:
     return distance
 
 
-def _digest(matrix: Matrix) -> tuple[int, int, int]:
-    """Equal for equal matrices, and hardly for others."""
+def _digest(matrix: Matrix) -> list[tuple[int, int, int]]:
+    """Equal for equal matrices, and hardly for others; of each rank's part."""
     import xxhash
 
     keys, values = xxhash.xxh3_64(), xxhash.xxh3_64()
@@ -75,7 +75,7 @@ def _digest(matrix: Matrix) -> tuple[int, int, int]:
     for chunk in ordered.chunks():
         keys.update(np.ascontiguousarray(chunk.keys))
         values.update(np.ascontiguousarray(chunk.values))
-    return len(ordered), keys.intdigest(), values.intdigest()
+    return matrix.mr.communicator.allgather((len(ordered), keys.intdigest(), values.intdigest()))
 
 
 # ---- Floyd-Warshall, a column at a time
@@ -86,8 +86,9 @@ def _floyd(start: Matrix) -> Matrix:
 
     mr, n = start.mr, start.shape[0]
     columns, replicated = _columns(start)
+    ranks = mr.communicator.size
     for k in range(n):
-        column = mr.communicator.broadcast(replicated, 0)
+        column = mr.communicator.broadcast(replicated, k % ranks)
         kept: list[np.ndarray] = []
 
         def relax(
@@ -102,21 +103,25 @@ def _floyd(start: Matrix) -> Matrix:
         done = mapped(columns, relax, INDEX, columns.value)
         columns.close()
         columns = done
-        if k + 1 < n:
+        if kept:
             replicated = kept[0]
     return Matrix(mr, (n, n), _elements(start, columns))
 
 
 def _columns(start: Matrix) -> tuple[KeyValue, np.ndarray]:
-    """Dense columns by their number, and the first of them."""
+    """Dense columns by their number, dealt out to the ranks, and the first of them."""
     mr, n = start.mr, start.shape[0]
+    rank, ranks = mr.rank, mr.communicator.size
     kind = np.dtype([("distance", _FLOAT, (n,))])
-    by_column = start.transposed.entries.sort_keys()
+    whose = start.transposed.entries.aggregate(lambda keys: (keys // INDEX.type(n)).astype(np.int64))
+    by_column = whose.sort_keys()
     writer, at = mr.writer(INDEX, kind), 0
     held, first = np.full(n, np.inf), np.full(n, np.inf)
 
     def put(column: int) -> None:
         nonlocal held, first
+        if column % ranks != rank:
+            return
         row = np.empty(1, kind)
         row["distance"][0] = held
         writer.add_chunk(np.array([column], INDEX), row)
@@ -157,6 +162,7 @@ def _direct(start: Matrix) -> Matrix:
     from penstock.apps.matrix.dense import relax_block
 
     mr, n = start.mr, start.shape[0]
+    one_rank(mr)
     with mr.budget.reserve(8 * n * n, "the distances of all pairs"):
         distance = start.dense(np.inf)
         blocks = list(pairwise([*range(0, n, _BLOCK), n]))
