@@ -3,13 +3,14 @@ edge), combineAll (combine) and assign (update), and connected components by HCC
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
 
 from penstock.algorithms import pagerank as ranking
 from penstock.algorithms import ppr, radius
-from penstock.algorithms.gimv.operation import MOST, as_program, make_job
+from penstock.algorithms.gimv.operation import MOST, as_graph, as_program, make_job
 from penstock.algorithms.job import Job
 from penstock.engine.plan import number_dtype
 from penstock.engine.program import iterations
@@ -18,11 +19,13 @@ from penstock.errors import UsageError
 from penstock.graph import Graph
 from penstock.result import Result
 
+Source = Graph | str | os.PathLike[str]
+"""A graph, or the path of its store."""
 SCALES = ("none", "max", "sum")
 
 
 def pagerank(
-    graph: Graph,
+    graph: Source,
     *,
     method: str = "fused",
     damping: float = 0.85,
@@ -36,6 +39,7 @@ def pagerank(
 ) -> Result:
     """PageRank as PEGASUS has it: dangling mass is dropped, and it stops when no element moves by more than 1/(10 n).
     Plimpton and Devine's is dangling="spread", stop="max", scale="max", which divides by the largest rank."""
+    graph = as_graph(graph)
     if scale not in SCALES:
         raise UsageError(f"scale must be one of {', '.join(SCALES)}, not {scale!r}")
     bound = 1 / (10 * max(1, graph.vertices)) if tol is None else tol
@@ -70,7 +74,7 @@ def _scaled(job: Job, scale: str, options: dict[str, Any]) -> Result:
 
 
 def rwr(
-    graph: Graph,
+    graph: Source,
     source: Any,
     *,
     method: str = "fused",
@@ -81,6 +85,7 @@ def rwr(
     **settings: Any,
 ) -> Result:
     """Random walk with restart at the sources."""
+    graph = as_graph(graph)
     job = make_job(graph, method, "rwr", {"damping": damping, "tol": tol, "max_iter": max_iter}, settings)
     try:
         return ppr.ppr(job, source=source, damping=damping, tol=tol, max_iter=max_iter, dtype=dtype)
@@ -89,9 +94,10 @@ def rwr(
 
 
 def diameter(
-    graph: Graph, *, method: str = "fused", lanes: int = 32, max_iter: int = 256, seed: int = 1, **settings: Any
+    graph: Source, *, method: str = "fused", lanes: int = 32, max_iter: int = 256, seed: int = 1, **settings: Any
 ) -> Result:
     """Radius of each vertex and effective diameter of the graph by HADI: 32 Flajolet-Martin bit strings."""
+    graph = as_graph(graph)
     job = make_job(graph, method, "radius", {"lanes": lanes, "max_iter": max_iter, "seed": seed}, settings)
     try:
         return radius.radius(job, lanes=lanes, max_iter=max_iter, seed=seed)
@@ -111,9 +117,10 @@ def _own(v, p):
     return v.number
 
 
-def components(graph: Graph, *, method: str = "fused", max_iter: int | None = None, **settings: Any) -> Result:
+def components(graph: Source, *, method: str = "fused", max_iter: int | None = None, **settings: Any) -> Result:
     """Connected components by HCC: every vertex takes the smallest number around it, until none changes. A component
     is called by its smallest id."""
+    graph = as_graph(graph)
     job = make_job(graph, method, "components", {"max_iter": max_iter}, settings)
     try:
         names = Representatives(job.engine)

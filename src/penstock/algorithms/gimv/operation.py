@@ -10,6 +10,7 @@ Ref       Kang et al. 2009 (PEGASUS), GIM-V
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -30,7 +31,7 @@ _MAPREDUCE = ("chunk_size", "force_out_of_core", "remember")
 
 
 def gimv(
-    graph: Graph,
+    graph: Graph | str | os.PathLike[str],
     combine2: Callable[..., Any],
     combine_all: Monoid | str,
     assign: Callable[..., Any],
@@ -64,6 +65,7 @@ def gimv(
 
     >>> gimv(g, lambda m, v, p: m * v, "sum", assign, first, matrix="normalised", max_iter=10)   # doctest: +SKIP
     """
+    graph = as_graph(graph)
     program = as_program(
         combine2, combine_all, assign, vector, matrix=matrix, converged=converged, tally=tally, monotone=monotone,
         dtype=dtype, contribution=contribution, lanes=lanes, along=along, params=params,
@@ -78,6 +80,11 @@ def gimv(
         return job.result(outcome, outcome.state, iterations=outcome.steps, converged=bool(settled), method=method)
     finally:
         job.close()
+
+
+def as_graph(graph: Any) -> Graph:
+    """A graph, or the one of a store's path."""
+    return graph if isinstance(graph, Graph) else Graph.open(graph)
 
 
 def make_job(graph: Graph, method: str, name: str, notes: Mapping[str, Any], options: Mapping[str, Any]) -> Job:
@@ -196,4 +203,4 @@ def _senders(combine2: Callable[..., Any], matrix: str, along: str) -> tuple[Any
     return value, names["element"]
 
 
-__all__ = ["METHODS", "as_program", "gimv", "make_job"]
+__all__ = ["METHODS", "as_graph", "as_program", "gimv", "make_job"]
