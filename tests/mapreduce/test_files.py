@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -183,3 +184,18 @@ def test_what_a_piece_becomes_may_be_kept(mr: MapReduce, tmp_path: Path) -> None
     whole = np.fromfile(path, np.uint8)
     found = mr.map_pieces(path, chunk(lambda piece: (piece, piece)), separator=b"\x01")
     assert np.array_equal(np.concatenate([each.keys for each in found.chunks()]), whole)
+
+
+def test_ranks_share_files_out_or_have_their_own(tmp_path: Path) -> None:
+    from cluster.threads import ThreadRank, on_ranks
+
+    for name in "abc":
+        (tmp_path / name).write_text(name)
+
+    def task(rank: ThreadRank) -> list[list[Any]]:
+        with MapReduce(communicator=rank, memory_limit="4MB", threads=1) as mr:
+            shared = mr.map_files(tmp_path, lambda path: (path.name, rank.rank))
+            own = mr.map_pieces(tmp_path / "abc"[rank.rank], lambda piece: (piece, rank.rank), own=True)
+            return [list(shared), list(own)]
+
+    assert on_ranks(2, task) == [[[("a", 0), ("c", 0)], [(b"a", 0)]], [[("b", 1)], [(b"b", 1)]]]

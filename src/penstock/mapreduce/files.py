@@ -62,12 +62,16 @@ def _task(f: Any, kind: str, what: str) -> Function:
     return resolve(f, kind, what=what, arguments=1, chunk_names=("a chunk function must be declared",))
 
 
+def _mine(mr: MapReduce, files: list[Path], own: bool) -> list[Path]:
+    return files if own else files[mr.communicator.rank :: mr.communicator.size]
+
+
 def map_files(
     mr: MapReduce, paths: Paths, f: Any, recurse: bool = False, listing: bool = False, *, kind: str = "auto",
-    combine: Any = None,
+    combine: Any = None, own: bool = False,
 ) -> KeyValue:  # fmt: skip
-    """All that `f(path)` makes, for every file. Ranks take every size-th of them."""
-    files = list_files(paths, recurse, listing)[mr.communicator.rank :: mr.communicator.size]
+    """All that `f(path)` makes, for every file. Ranks take every size-th of them; with `own` each has its own list."""
+    files = _mine(mr, list_files(paths, recurse, listing), own)
     function = _task(f, kind, "map_files")
     if function.kind == "compiled":
         raise UsageError(f"{function.name}: a function of files cannot be compiled: use kind='python' or kind='chunk'")
@@ -86,15 +90,16 @@ def map_files(
 
 def map_pieces(
     mr: MapReduce, paths: Paths, f: Any, pieces: int | None = None, separator: Any = b"\n", *, recurse: bool = False,
-    listing: bool = False, kind: str = "auto", combine: Any = None,
+    listing: bool = False, kind: str = "auto", combine: Any = None, own: bool = False,
 ) -> KeyValue:  # fmt: skip
     """All that `f(piece)` makes, for every piece of the files: bytes that end with a separator, except at a file's end.
 
     Records are never cut, and one longer than a piece has a piece of its own. A chunk function gets the piece as an
     array of uint8, a compiled one is `f(piece, out)`. `pieces`: about how many there should be; the budget may make
-    them more. `combine`: reduce the values of equal keys on the way, as far as memory reaches.
+    them more. `combine`: reduce the values of equal keys on the way, as far as memory reaches. Ranks take every size-th
+    file; with `own` each has its own list.
     """
-    files = list_files(paths, recurse, listing)[mr.communicator.rank :: mr.communicator.size]
+    files = _mine(mr, list_files(paths, recurse, listing), own)
     cut = as_separator(separator)
     function = _task(f, kind, "map_pieces")
     if pieces is not None and pieces < 1:

@@ -148,13 +148,22 @@ class MRMPI:
     map_task = map
 
     def map_file(
-        self, files: Any, f: Callable[..., Any], *, recurse: bool = False, readfile: bool = False, addflag: int = 0
+        self,
+        files: Any,
+        f: Callable[..., Any],
+        *,
+        selfflag: bool = False,
+        recurse: bool = False,
+        readfile: bool = False,
+        addflag: int = 0,
     ) -> int:
-        """`f(path, out)` for every file."""
+        """`f(path, out)` for every file; with `selfflag` each rank has a list of its own."""
         from penstock.mapreduce.files import list_files
 
         self.mapfilecount = len(list_files(files, recurse, readfile))
-        made = self.session.map_files(files, _told(f, 1), kind="python", recurse=recurse, listing=readfile)
+        made = self.session.map_files(
+            files, _told(f, 1), kind="python", recurse=recurse, listing=readfile, own=selfflag
+        )
         return self._mapped(made, addflag)
 
     def map_file_str(
