@@ -2,7 +2,7 @@
 # NetworkX's own tests with Penstock as the backend, and NetworkX for what Penstock has not or refuses.
 #
 # Fallback would hide a backend that never loads: at least so many lines of the adapter must have been run.
-# What is expected to fail, and why, is in src/penstock/interfaces/nx/expected.py.
+# What is expected to fail, and why, is in src/penstock/interfaces/nx/suite.py.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

@@ -17,9 +17,9 @@ import _penstock
 import penstock as pk
 from penstock.interfaces.nx import metadata
 from penstock.interfaces.nx.backend import backend
-from penstock.interfaces.nx.expected import FAILURES, SAMPLED
 from penstock.interfaces.nx.function import FUNCTIONS
 from penstock.interfaces.nx.graph import NxGraph
+from penstock.interfaces.nx.suite import FAILURES, MOST, SAMPLED, Suite
 
 pytestmark = pytest.mark.filterwarnings("ignore:Note. conversions to backend graphs")
 
@@ -258,8 +258,18 @@ def test_expected_failures_are_marked() -> None:
 
     failing, sampled = next(iter(FAILURES)), next(iter(SAMPLED))
     names = [failing, *(f"{sampled}[{k}]" for k in range(30)), "algorithms/tests/test_core.py::test_other"]
-    items = [Item(nodeid=f"lib/networkx/{name}", marks=[]) for name in names]
-    backend.on_start_tests(items)
+    suite = Suite()
+    ran: list[bool] = []
+
+    def runtest() -> None:
+        ran[:] = [suite.exhausted() for _ in range(MOST + 2)]
+
+    items = [Item(nodeid=f"lib/networkx/{name}", marks=[], runtest=runtest) for name in names]
+    assert not any(suite.exhausted() for _ in range(MOST + 2)), "only the suite has a limit"
+    suite.start(items)
+    for item in items[-2:]:
+        item.runtest()
+        assert ran == [False] * MOST + [True, True]
     assert [mark.name for mark in items[0].marks] == ["xfail"]
     assert [k for k, item in enumerate(items[1:-1]) if not item.marks] == [0, 25]
     assert not items[-1].marks

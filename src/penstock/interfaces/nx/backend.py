@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -11,13 +10,16 @@ import networkx as nx
 from penstock.graph import Graph
 from penstock.interfaces.nx import algorithms  # noqa: F401  registers the functions
 from penstock.interfaces.nx.convert import from_networkx, to_networkx
-from penstock.interfaces.nx.expected import FAILURES, SAMPLED
 from penstock.interfaces.nx.function import FUNCTIONS
 from penstock.interfaces.nx.graph import NxGraph
+from penstock.interfaces.nx.suite import Suite
 
 
 class Backend:
     """NetworkX's interface: functions are its attributes, under NetworkX's names for dispatch."""
+
+    def __init__(self) -> None:
+        self.suite = Suite()
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         if name in FUNCTIONS:
@@ -51,12 +53,13 @@ class Backend:
         """Graphs become NetworkX's; other results are so already."""
         return to_networkx(result) if isinstance(result, NxGraph | Graph) else result
 
-    @staticmethod
-    def can_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | str:
+    def can_run(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | str:
         """Whether these arguments are supported, or why not."""
         if name not in FUNCTIONS:
             return f"Penstock has no {name}"
-        return FUNCTIONS[name].refusal(args, kwargs) or True
+        if (reason := FUNCTIONS[name].refusal(args, kwargs)) is not None:
+            return reason
+        return "this test has had its share of calls" if self.suite.exhausted() else True
 
     @staticmethod
     def should_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | str:
@@ -71,21 +74,9 @@ class Backend:
             return f"NetworkX takes less time for {name} than converting the graph would"
         return True
 
-    @staticmethod
-    def on_start_tests(items: list[Any]) -> None:
-        """Mark the tests of NetworkX that are expected to fail."""
-        import pytest
-
-        seen: Counter[str] = Counter()
-        for item in items:
-            test = item.nodeid.split("networkx/")[-1].partition("[")[0]
-            if test in FAILURES:
-                item.add_marker(pytest.mark.xfail(reason=FAILURES[test], strict=True))
-            if test in SAMPLED:
-                every, reason = SAMPLED[test]
-                if seen[test] % every:
-                    item.add_marker(pytest.mark.skip(reason=reason))
-                seen[test] += 1
+    def on_start_tests(self, items: list[Any]) -> None:
+        """NetworkX's own suite begins."""
+        self.suite.start(items)
 
 
 def _is_cached(graph: nx.Graph) -> bool:
