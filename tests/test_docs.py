@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import penstock as pk
-from pages import COMMANDS, ROOT, Reader, blocks_of, commands_of, excuse, prepare, read
+from pages import COMMANDS, ROOT, SHOWN, Reader, blocks_of, commands_of, excuse, prepare, read
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 EXAMPLES = sorted(path for path in (ROOT / "examples").glob("*.py") if path.stem != "demo")
@@ -89,6 +89,16 @@ def test_few_commands_are_excused() -> None:
     ]
     run = [line for line in typed if line.startswith("penstock ") and not excuse(line)]
     assert len(run) > 20
+
+
+def test_what_could_run_is_not_only_shown() -> None:
+    shown = [block.text for page in PAGES for block in blocks_of(page) if block.language in SHOWN]
+    assert not [text for text in shown if re.search(r"^(\$ )?penstock |import penstock|\bpk\.", text, re.M)]
+
+
+def test_the_quick_start_names_every_example() -> None:
+    pages = (ROOT / "docs" / "index.md").read_text() + (ROOT / "docs" / "programs.md").read_text()
+    assert [path.name for path in EXAMPLES if f"/examples/{path.name})" not in pages] == []
 
 
 def links(page: Path) -> list[str]:
