@@ -207,6 +207,7 @@ def prepare(folder: Path) -> Path:
     csv.write_csv(edges.select(["source", "target"]), folder / "friends.csv")
     csv.write_csv(pa.table({"id": np.arange(60), "age": np.arange(60) % 80}), folder / "people.csv")
     (folder / "parts").mkdir()
+    (folder / "parts" / "_SUCCESS").touch()  # as Spark leaves it
     pay = edges.rename_columns(["payer", "payee", "amount", "length"])
     for number in range(2):
         pq.write_table(pay.slice(100 * number, 100), folder / "parts" / f"part-{number}.parquet")
