@@ -15,7 +15,7 @@ import pytest
 
 import _penstock
 import penstock as pk
-from penstock.interfaces.nx import metadata
+from penstock.interfaces.nx import metadata, shelf
 from penstock.interfaces.nx.backend import backend
 from penstock.interfaces.nx.function import FUNCTIONS
 from penstock.interfaces.nx.graph import NxGraph
@@ -104,6 +104,28 @@ def test_graphs_of_one_shape_do_not_share_their_nodes() -> None:
     other["a"]["b"]["weight"] = 3
     lengths = nx.single_source_dijkstra_path_length(other, "a", backend="penstock")
     assert lengths == {"a": 0, "b": 3, "c": 4, "d": 5}
+
+
+@pytest.mark.skipif(not shelf.SHARED.is_dir(), reason="no shared memory here")
+def test_stores_lie_in_shared_memory_and_do_not_outlive_their_process() -> None:
+    code = (
+        "import os, networkx as nx\n"
+        "from penstock.interfaces.nx.backend import backend\n"
+        "made = backend.convert_from_nx(nx.path_graph(9))\n"
+        "print(made.graph.path.parents[1], flush=True)\n"
+        "{}"
+    )
+
+    def left(ending: str) -> Path:
+        done = subprocess.run([sys.executable, "-c", code.format(ending)], capture_output=True, text=True, check=False)
+        return Path(done.stdout.strip())
+
+    assert left("").parent == shelf.SHARED
+    assert not left("").exists()
+    killed = left("os.kill(os.getpid(), 9)")
+    assert killed.exists()
+    shelf.sweep(shelf.SHARED)
+    assert not killed.exists()
 
 
 # ---- what can and should run

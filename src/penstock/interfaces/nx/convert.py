@@ -1,17 +1,13 @@
 """From a NetworkX graph to one of Penstock's, and back.
 
-NetworkX's dictionaries are read by iterators that run in C; no statement is executed per edge. The store lies in
-shared memory where there is room: a NetworkX graph takes some 500 bytes per edge, its store about ten.
+NetworkX's dictionaries are read by iterators that run in C; no statement is executed per edge.
 """
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from itertools import chain, compress
-from pathlib import Path
 from typing import Any
 
 import networkx as nx
@@ -22,13 +18,11 @@ from penstock.api import from_edges
 from penstock.config import settings
 from penstock.graph import Graph
 from penstock.interfaces.nx.graph import COLUMN, NxGraph, Weight
+from penstock.interfaces.nx.shelf import shelf
 
-SHARED = Path("/dev/shm")
 _SMALL, _KEPT = 2048, 64
 """Edges of a graph that is small, and how many of their stores are kept."""
 _SHAPES: OrderedDict[tuple[Any, ...], Graph] = OrderedDict()
-_ROOM = 64
-"""Bytes of free shared memory wanted per edge before a store goes there."""
 
 
 def from_networkx(graph: nx.Graph, edge_attrs: Mapping[Any, Any] | None = None) -> NxGraph:
@@ -151,8 +145,8 @@ def _build(
     named[source] = named[target] = True
     if not named.all():
         options["vertices"] = pa.table({"id": np.arange(count)})
-    if settings().temp_directory is None and _has_room(len(source)):
-        options["temp_directory"] = SHARED
+    if settings().temp_directory is None:
+        options["temp_directory"] = shelf(len(source))
     made = from_edges(source, target, weight, progress=False, **options)
     if small:
         _SHAPES[key] = made
@@ -163,13 +157,6 @@ def _build(
 
 def _bytes(values: np.ndarray | None) -> tuple[str, bytes] | None:
     return None if values is None else (values.dtype.str, values.tobytes())
-
-
-def _has_room(edges: int) -> bool:
-    try:
-        return os.access(SHARED, os.W_OK) and shutil.disk_usage(SHARED).free > _ROOM * edges + (64 << 20)
-    except OSError:
-        return False
 
 
 def merged(graph: NxGraph) -> NxGraph:
