@@ -48,7 +48,6 @@ def close(found: Any, right: Any) -> None:
     "convention",
     [
         {"tol": 1e-9},
-        {"dangling": "spread", "stop": "l1", "tol": 1e-8},
         {"dangling": "spread", "stop": "max", "tol": 1e-8},
         {"stop": "fixed", "max_iter": 5},
     ],

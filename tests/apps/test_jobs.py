@@ -73,6 +73,16 @@ def test_word_count_of_words_longer_than_its_tables(tmp_path: Path) -> None:
     assert found == {word.encode(): 2 for word in words}
 
 
+@pytest.mark.parametrize("limit", ["8MiB", "12MB", "16MB", "40MB"])
+def test_word_count_of_many_words_fits_any_budget(tmp_path: Path, limit: str) -> None:
+    numbers = np.random.default_rng(4).integers(0, 400_000, 500_000)
+    (tmp_path / "t").write_text("\n".join(map(str, numbers.tolist())))
+    with MapReduce(memory_limit=limit, threads=2) as mr:
+        found = jobs.word_count(mr, tmp_path / "t")
+        assert sorted(count for _, count in found) == sorted(Counter(numbers.tolist()).values())
+        assert mr.budget.peak <= mr.budget.limit
+
+
 def test_word_count_of_no_file(mr: MapReduce, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file"):
         jobs.word_count(mr, tmp_path / "none")

@@ -92,7 +92,7 @@ class WordCounter:
                 self._write(self._all[0], settled)
             else:
                 self._count_parts(settled, unsettled)
-            self._all = []
+            self._all, self._free = [], queue.SimpleQueue()
             found, rest = settled.done(), unsettled.done()
         with found, rest:
             if mr.communicator.size > 1:
@@ -107,7 +107,9 @@ class WordCounter:
         mr = self.mr
         parted = [(table, *table.parted(mr, self.bits)) for table in self._all]
         turns = itertools.count()
-        tables = [WordTable(mr, self._part_bytes) for _ in range(self.threads)]
+        # Chunks that are kept make way; two writers, a chunk to read and one to write need room beside the tables.
+        room = (mr.budget.free + mr.room.used - 4 * mr.chunk_bytes) // self.threads
+        tables = [WordTable(mr, max(1 << 16, min(self._part_bytes, room))) for _ in range(self.threads)]
 
         def work(worker: int) -> None:
             while (part := next(turns)) < len(self._kept):
