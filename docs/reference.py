@@ -105,11 +105,26 @@ def python() -> Iterator[str]:
                 yield from members(name, thing)
             elif callable(thing) and inspect.isfunction(inspect.unwrap(thing)):
                 yield from (f"### `pk.{name}{signature(thing)}`", "", sentence(thing), "")
+                if name == "ingest":
+                    yield from building()
             else:
                 plain.append((f"`pk.{name}`", monoids().get(name, "")))
         if plain:
             yield from table(("name", "is"), plain)
     yield from ("`pk.__version__` is the version.", "")
+
+
+def building() -> Iterator[str]:
+    from penstock.ingest.build.options import BuildOptions
+
+    yield from ("Options of building, which `generate` and `from_edges` have as well:", "")
+    yield from table(("option", "default", "meaning"), field_docs(BuildOptions))
+    yield from (
+        "Options of reading: `source`, `target` and `columns` choose columns by name or number, `fill` says what stands for",
+        "missing values, `vertices` is a table of vertices, `format` is for names that do not tell. Formats have more of",
+        "them: see [`penstock ingest`](commands.md#penstock-ingest).",
+        "",
+    )
 
 
 def monoids() -> dict[str, str]:
