@@ -38,11 +38,13 @@ class BuildOptions:
     incoming: bool = True
     """Also store the arcs by target, for algorithms that pull. Undirected graphs need no second copy."""
     page_size: int = 1 << 20
+    """Bytes of a page: a power of two from 4KiB to 64MiB."""
     encoding: str | None = None
     """How neighbours are written: plain, logical6, physical22, physical33, physical24 or physical42."""
     stripes: tuple[Path, ...] = ()
     """Folders, one on each disk, over which pages are spread."""
     overwrite: bool = False
+    """Replace a target that exists."""
     vertex_fill: Mapping[str, Any] = field(default_factory=dict)
     """Values of vertex columns for vertices the vertex table does not list."""
 
