@@ -120,9 +120,9 @@ def building() -> Iterator[str]:
     yield from ("Options of building, which `generate` and `from_edges` have as well:", "")
     yield from table(("option", "default", "meaning"), field_docs(BuildOptions))
     yield from (
-        "Options of reading: `source`, `target` and `columns` choose columns by name or number, `fill` says what stands",
-        "for missing values, `vertices` is a table of vertices, `format` is for names that do not tell. Formats have",
-        "more of them: see [`penstock ingest`](commands.md#penstock-ingest).",
+        "Options of reading: `source`, `target` and `columns` choose columns by name or number, `fill` says what",
+        "stands for missing values, `vertices` is a table of vertices, `format` is for names that do not tell. Formats",
+        "have more of them: see [`penstock ingest`](commands.md#penstock-ingest).",
         "",
     )
 
