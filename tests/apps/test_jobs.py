@@ -180,6 +180,9 @@ def test_triangles(mr: MapReduce) -> None:
     assert want
     assert [(a, *corners) for a, corners in jobs.triangles(mr, edges)] == want
     assert list(jobs.triangles(mr, ([0, 1], [1, 2]))) == []
+    with MapReduce(memory_limit="1MiB") as small:  # more wedges than a chunk has room for
+        every = np.nonzero(np.triu(np.ones((40, 40)), 1))
+        assert len(jobs.triangles(small, every)) == 40 * 39 * 38 // 6
     with pytest.raises(UsageError, match="above 2"):
         jobs.triangles(mr, ([0], [1 << 33]))
 

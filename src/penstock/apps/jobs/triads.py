@@ -79,9 +79,8 @@ def _wedges(mr: MapReduce, directed: KeyValue) -> KeyValue:
             group, first, second = np.uint64(0), np.uint64(0), np.uint64(1)
             while group < len(groups):
                 keys, apexes = np.empty(room, np.uint64), np.empty(room, np.uint64)
-                group, first, second, count = wedges(
-                    group, first, second, groups.keys, groups.offsets, groups.values, keys, apexes
-                )
+                at = np.uint64(group), np.uint64(first), np.uint64(second)  # a kernel gives back Python's integers
+                group, first, second, count = wedges(*at, groups.keys, groups.offsets, groups.values, keys, apexes)
                 writer.add_chunk(keys[:count], apexes[:count])
         return writer.done()
 
