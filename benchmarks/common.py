@@ -63,11 +63,12 @@ def table(title: str, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> N
 
 
 def save(name: str, figures: dict[str, Any]) -> Path:
-    """Keep a run: machine, versions, date, figures."""
+    """Keep a run: machine, how busy it was in the last 1, 5 and 15 minutes, versions, date, figures."""
     from datetime import UTC, datetime
 
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{name}.json"
     record = {"benchmark": name, "date": datetime.now(UTC).isoformat(timespec="seconds"), "machine": machine()}
+    record["load_average"] = [round(load, 1) for load in os.getloadavg()]
     path.write_text(json.dumps(record | figures, indent=1) + "\n")
     return path

@@ -22,10 +22,16 @@ def lines(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
 
 
 def where(record: dict[str, Any]) -> str:
-    machine = record["machine"]
+    machine, rounds = record["machine"], record.get("rounds")
+    busy = record.get("load_average", [0])[0] > 2 * machine["cpus"]
+    about = f"; median of {rounds}" if rounds and rounds > 1 else "; one round" if rounds else ""
+    if busy:
+        about += (
+            f"; the machine was busy with other work (load {record['load_average'][0]}): times are not to be quoted"
+        )
     return (
         f"{machine['cpu']}, {machine['threads']} threads, {machine['memory'] / 2**30:.0f} GiB, Python "
-        f"{machine['python']}; {record['date'][:10]}"
+        f"{machine['python']}; {record['date'][:10]}{about}"
     )
 
 
