@@ -153,14 +153,15 @@ class Reader:
         if excuse(command):
             return
         command = re.sub(r"--scale (\d+)", smaller, command)
+        command = re.sub(r"(-n|-m|--rows|--columns) \d{4,}", r"\1 100", command)
+        command = re.sub(r"--samples \d+", f"--samples {SMALL}", command)
         command = re.sub(r"^penstock doctor$", "penstock doctor --no-measure", command)
-        if target := re.search(r" (?:-o|--output) (\S+)", command):
-            self._remove(target[1])
+        written = r"-o|--output|--json|--trace|--report" if re.search(r"penstock (run|mr) ", command) else "-o|--output"
+        for target in re.findall(rf" (?:{written}) (\S+)", command):
+            self._remove(target)
         if (simple := re.match(r"((?:\w+=\S+ )*)penstock ", command)) and not re.search(r"[|<>]", command):
-            from penstock.interfaces.cli.app import app
-
             given = dict(each.split("=", 1) for each in simple[1].split())
-            done = CliRunner().invoke(app, shlex.split(command[simple.end() :]), env=given)
+            done = CliRunner().invoke(app(), shlex.split(command[simple.end() :]), env=given)
             assert done.exit_code == 0, f"{self._at(block)}: {command}\n{done.output}"
             return
         assert re.search(r"\bpenstock\b", command) or command.startswith("python "), (
@@ -182,6 +183,13 @@ class Reader:
             target.unlink(missing_ok=True)
 
 
+def app() -> Any:
+    """The command line, which is loaded when the first command is typed."""
+    from penstock.interfaces.cli.app import app
+
+    return app
+
+
 def prepare(folder: Path) -> Path:
     """The files that pages speak of, small. Ids are 0 to 49, among them 7 and 42."""
     import numpy as np
@@ -196,8 +204,9 @@ def prepare(folder: Path) -> Path:
     length = rng.integers(1, 9, 200)
     lines = "".join(f"{u}\t{v}\n" for u, v in zip(source.tolist(), target.tolist(), strict=True))
     (folder / "edges.txt").write_text("# FromNodeId\tToNodeId\n" + lines)
-    measured = (f"{u}\t{v}\t{w}\n" for u, v, w in zip(source.tolist(), target.tolist(), length.tolist(), strict=True))
-    (folder / "edges.txt.gz").write_bytes(gzip.compress(("source\ttarget\tlength\n" + "".join(measured)).encode()))
+    measured = (f"{u}\t{v}\t{w}\t{w}.0\n" for u, v, w in zip(source, target, length, strict=True))
+    head = "source\ttarget\tlength\tweight\n"
+    (folder / "edges.txt.gz").write_bytes(gzip.compress((head + "".join(measured)).encode()))
     (folder / "log.gz").write_bytes(
         gzip.compress("".join(f"x\t{u}\ty\tz\t{v}\n" for u, v in zip(source, target, strict=True)).encode())
     )
@@ -222,6 +231,8 @@ def prepare(folder: Path) -> Path:
         pk.pagerank(graph).write(folder / "ranks.parquet")
         pk.bfs(graph, source=42).write(folder / "levels.parquet")
     shutil.copytree(folder / "web.pen", folder / "roads.pen")
+    figures = ["run", "pagerank", f"{folder}/web.pen", "--json", f"{folder}/run.json", "--trace", f"{folder}/run.trace"]
+    assert CliRunner().invoke(app(), figures).exit_code == 0
     return folder
 
 

@@ -67,6 +67,16 @@ def blocks_run(page: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert capsys.readouterr().out
 
 
+def test_the_examples_of_help_run(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from penstock.interfaces.cli.examples import EXAMPLES as OF_COMMANDS
+    from penstock.interfaces.cli.examples import OF_RUN
+
+    lines = [line for each in (*OF_COMMANDS.values(), *OF_RUN.values()) for line, _ in each]
+    folder = tmp_path / "folder"
+    (tmp_path / "help.md").write_text("\n".join(["```bash", *dict.fromkeys(lines), "```", ""]))
+    read(tmp_path / "help.md", prepared, folder, monkeypatch)
+
+
 def test_a_reader_notices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for text, wrong in (
