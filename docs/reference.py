@@ -305,7 +305,8 @@ def options(command: Any) -> list[str]:
         if each.name == "help":
             continue
         if each.param_type_name == "argument":
-            rows.append((f"`{each.metavar or each.name.upper()}`", plain(each.help or "")))
+            named = (each.metavar or each.name.upper()).replace("|", "` or `")
+            rows.append((f"`{named}`", plain(each.help or "")))
         else:
             rows.append((f"`{spelled(each)}`", plain(each.help or "")))
     return table(("option", "meaning"), rows)
