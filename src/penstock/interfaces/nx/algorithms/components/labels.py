@@ -17,7 +17,7 @@ def components(G: NxGraph, algorithm: str) -> Iterator[set[Any]]:
     """The components, in the order of their first nodes."""
     if not len(G):
         return
-    labels = _firsts(G.column(G.run(algorithm), "component")[0])
+    labels = _firsts(_weak(G) if algorithm == "wcc" else G.column(G.run(algorithm), "component")[0])
     counts = np.bincount(labels, minlength=len(labels))
     heads = np.flatnonzero(counts)
     # Most components are single nodes: only the others are sorted.
@@ -47,13 +47,26 @@ def _uncollected() -> Iterator[None]:
             gc.enable()
 
 
+def _weak(G: NxGraph) -> np.ndarray:
+    """A number for each node, the same for those in one weak component. Penstock's `wcc` would also look for the
+    smallest id of each, which nobody asks for here."""
+    from penstock.algorithms.wcc import program
+    from penstock.engine.plan import number_dtype
+
+    with G.job("wcc") as job:
+        roots = job.engine.run(program(number_dtype(job.store))).state["component"]
+        isolated = G.numbers >= job.store.active
+        return np.where(isolated, G.numbers, roots[np.where(isolated, 0, G.numbers)])
+
+
 def _firsts(labels: np.ndarray) -> np.ndarray:
     """The place of the first node with the same label, for each node."""
-    places = np.arange(len(labels))
-    if labels.dtype.kind in "iu" and (labels <= places).all() and (labels[labels] == labels).all():
-        return labels  # Penstock names a weak component by its smallest id, which is such a place
-    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
-    return first[inverse]
+    count = len(labels)
+    if labels.max() >= count or labels.min() < 0:
+        labels = np.unique(labels, return_inverse=True)[1]
+    first = np.empty(count, np.int64)
+    first[labels[::-1]] = np.arange(count)[::-1]  # of those with the same label, the last one written stays
+    return first[labels]
 
 
 def count(G: NxGraph, algorithm: str) -> int:
