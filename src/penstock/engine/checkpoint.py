@@ -20,9 +20,9 @@ from typing import Any
 
 import numpy as np
 
-from penstock.engine.compile import fingerprint
 from penstock.engine.program import Program
 from penstock.errors import InputError, StoreError, TargetLocked, UsageError
+from penstock.memory.fingerprint import fingerprint
 from penstock.store.checksum import checksum
 from penstock.store.lock import Lock
 from penstock.store.whole import explained

@@ -4,12 +4,11 @@ the user's line."""
 from __future__ import annotations
 
 import functools
-import hashlib
 import inspect
 import re
 import types
 from collections import namedtuple
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,76 +17,10 @@ import numpy as np
 from penstock.engine.program import GIVEN, Combine, Program
 from penstock.errors import ProgramError
 from penstock.memory.device import CompileError, inlined, is_replaced, template_kernel
-from penstock.version import VERSION
+from penstock.memory.fingerprint import fingerprint, names_in
 
 FAST = {"reassoc", "nsz", "contract", "arcp", "afn"}
 """Sums may be reordered, but infinities and NaN keep their meaning: distances use them."""
-
-
-# ---- fingerprints
-
-
-def fingerprint(*things: Any) -> str:
-    """A key for what these values and functions do: it changes with a function's code, and with what that refers to,
-    and is the same in every process."""
-    digest = hashlib.sha256()
-    seen: set[int] = set()
-
-    def add(thing: Any) -> None:
-        if isinstance(thing, types.FunctionType):
-            if id(thing) in seen:
-                return
-            seen.add(id(thing))
-            # What is cached imports the function's module: the same function elsewhere is another one.
-            digest.update(f"{thing.__module__}.{thing.__name__}".encode())
-            code(thing.__code__)
-            for cell in thing.__closure__ or ():
-                add(cell.cell_contents)
-            add(thing.__defaults__)
-            for name in sorted(_names(thing.__code__)):
-                if name in thing.__globals__:
-                    digest.update(name.encode())
-                    add(thing.__globals__[name])
-        elif isinstance(thing, types.CodeType):
-            code(thing)
-        elif isinstance(thing, types.ModuleType | type):
-            digest.update(thing.__name__.encode())
-        elif isinstance(thing, tuple | list):
-            digest.update(b"(")
-            for item in thing:
-                add(item)
-            digest.update(b")")
-        elif isinstance(thing, Mapping):
-            add(list(thing.items()))  # in its own order, which is that of the fields
-        elif hasattr(thing, "__dataclass_fields__") and not isinstance(thing, type):
-            add([getattr(thing, name) for name in sorted(thing.__dataclass_fields__)])
-        elif isinstance(thing, np.ndarray):
-            digest.update(f"{thing.dtype}{thing.shape}".encode() + thing.tobytes())
-        elif callable(thing) and hasattr(thing, "py_func"):
-            add(thing.py_func)
-        elif isinstance(thing, str | bytes | int | float | complex | bool | type(None) | np.generic | np.dtype):
-            digest.update(f"{type(thing).__name__}:{thing!r}".encode())
-        else:
-            digest.update(f"{type(thing).__module__}.{type(thing).__qualname__}".encode())
-
-    def code(value: types.CodeType) -> None:
-        digest.update(value.co_code)
-        digest.update(" ".join(value.co_names).encode())
-        add([item for item in value.co_consts if not isinstance(item, str) or len(item) < 200])
-
-    digest.update(VERSION.encode())
-    add(things)
-    return digest.hexdigest()
-
-
-def _names(code: types.CodeType) -> set[str]:
-    found = set(code.co_names)
-    for item in code.co_consts:
-        if isinstance(item, types.CodeType):
-            found |= _names(item)
-    return found
-
-
 _MADE_UP = {"number": "n", "lane": "j", "seed": "seed"}
 
 # ---- adapters: a handful of generated lines between arrays and named tuples
@@ -167,7 +100,7 @@ def adapters(program: Program, *, flagged: bool) -> SimpleNamespace:
 def usable(function: Callable[..., Any]) -> Any:
     """A user's function as kernels can call it."""
     # Those of a program on the fly (tests, notebooks) are compiled like those of a module.
-    for name in _names(function.__code__):
+    for name in names_in(function.__code__):
         inner = function.__globals__.get(name)
         if isinstance(inner, types.FunctionType) and inner is not function and not is_replaced(inner):
             usable(inner)

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from penstock.engine.compile import adapters, fingerprint, make_kernel, usable
+from penstock.engine.compile import adapters, make_kernel, usable
 from penstock.engine.defaults import always, nothing, same, still
 from penstock.engine.program import Combine
 from penstock.memory.device import inlined
+from penstock.memory.fingerprint import fingerprint
 
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
 

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from penstock.apps.matrix.semiring import Semiring
-from penstock.engine.compile import FAST, fingerprint, usable
+from penstock.engine.compile import FAST, usable
 from penstock.errors import ProgramError
 from penstock.memory.device import CompileError, template_kernel
+from penstock.memory.fingerprint import fingerprint
 
 _ONE = np.uint64(1)
 _SIDE = np.uint64(1)

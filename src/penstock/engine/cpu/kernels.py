@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.engine.compile import FAST, adapters, fingerprint, make_kernel, usable
+from penstock.engine.compile import FAST, adapters, make_kernel, usable
 from penstock.engine.defaults import always, nothing, same, still
 from penstock.engine.kernels import combine as scalar
 from penstock.engine.kernels import crawl as crawling
@@ -15,6 +15,7 @@ from penstock.engine.kernels import lanes as laned
 from penstock.engine.kernels.combine import atomic_into
 from penstock.engine.monoid import MAX
 from penstock.engine.program import Combine
+from penstock.memory.fingerprint import fingerprint
 
 
 class CombineKernels:

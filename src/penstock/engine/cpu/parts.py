@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock.engine.compile import adapters, fingerprint, make_kernel, usable
+from penstock.engine.compile import adapters, make_kernel, usable
 from penstock.engine.plan import read_dtype
 from penstock.engine.program import Program
 from penstock.engine.vectors import Slots
+from penstock.memory.fingerprint import fingerprint
 
 if TYPE_CHECKING:
     from penstock.engine.engine import Engine

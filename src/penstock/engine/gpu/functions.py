@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.engine.compile import _made, adapters, edge_class, explained, fingerprint, params_class, usable
+from penstock.engine.compile import _made, adapters, edge_class, explained, params_class, usable
 from penstock.engine.defaults import always, nothing, same, still
 from penstock.engine.gpu.kernels import combine as along
 from penstock.engine.gpu.kernels import merge as between
@@ -17,6 +17,7 @@ from penstock.engine.monoid import MAX
 from penstock.engine.program import GIVEN, Combine, Program
 from penstock.memory import gpu
 from penstock.memory.device import inlined
+from penstock.memory.fingerprint import fingerprint
 from penstock.memory.gpu import SIMULATED, cuda, inside
 
 # ---- totals that many threads add to

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock.engine.compile import fingerprint
 from penstock.engine.gpu.functions import Kernel
 from penstock.engine.gpu.held import blocks
 from penstock.engine.gpu.kernels import lists as making
@@ -18,6 +17,7 @@ from penstock.engine.gpu.rows import segment_places
 from penstock.engine.pairing import _longest
 from penstock.memory import gpu
 from penstock.memory.card import Array, Card
+from penstock.memory.fingerprint import fingerprint
 from penstock.memory.frames import DevicePages
 from penstock.memory.tasks import BLOCK, cut
 from penstock.store.reader import Store

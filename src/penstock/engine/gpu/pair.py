@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.config import format_size
-from penstock.engine.compile import _made, fingerprint, usable
+from penstock.engine.compile import _made, usable
 from penstock.engine.cpu.parts import read_column
 from penstock.engine.gpu.functions import Kernel, gpu_adapters, make_kernel
 from penstock.engine.gpu.held import blocks
@@ -23,6 +23,7 @@ from penstock.engine.vectors import Slots
 from penstock.memory import gpu
 from penstock.memory.card import Array, Card
 from penstock.memory.device import inlined
+from penstock.memory.fingerprint import fingerprint
 from penstock.memory.frames import DevicePages
 from penstock.memory.tasks import BLOCK
 from penstock.observe.progress import progress

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock.engine.compile import _made, fingerprint, usable
+from penstock.engine.compile import _made, usable
 from penstock.engine.cpu.parts import read_column
 from penstock.engine.defaults import nothing, same, still
 from penstock.engine.gpu.functions import Kernel, gpu_adapters, make_kernel
@@ -28,6 +28,7 @@ from penstock.errors import DoesNotFit
 from penstock.memory import gpu
 from penstock.memory.card import Array, Card
 from penstock.memory.device import inlined
+from penstock.memory.fingerprint import fingerprint
 from penstock.memory.frames import DevicePages
 from penstock.memory.tasks import BLOCK, cut
 from penstock.observe.progress import progress

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock.engine.compile import fingerprint, params_class, state_class, usable
+from penstock.engine.compile import params_class, state_class, usable
 from penstock.engine.cpu.parts import read_column
 from penstock.engine.gpu import atomics  # noqa: F401  (makes them known to kernels)
 from penstock.engine.gpu.functions import Kernel, gpu_adapters, make_kernel
@@ -22,6 +22,7 @@ from penstock.engine.program import Sweep
 from penstock.engine.vectors import Slots
 from penstock.memory import gpu
 from penstock.memory.card import Array, Card
+from penstock.memory.fingerprint import fingerprint
 from penstock.memory.frames import DevicePages
 from penstock.memory.tasks import BLOCK
 from penstock.observe.progress import progress
