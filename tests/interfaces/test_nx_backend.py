@@ -85,6 +85,19 @@ def test_views_convert_like_graphs() -> None:
         assert nx.pagerank(view, backend="penstock") == pytest.approx(nx.pagerank(view), rel=1e-9)
 
 
+def test_hidden_parallel_edges_and_graphs_that_make_up_their_neighbours() -> None:
+    graph = nx.MultiGraph([(0, 1), (0, 1), (1, 2), (2, 3)])
+    view = nx.subgraph_view(graph, filter_edge=lambda u, v, key: {u, v} != {0, 1})
+    assert list(nx.connected_components(view, backend="penstock")) == [{0}, {1, 2, 3}]
+
+    class Other(nx.Graph):
+        def neighbors(self, n: Any) -> Any:
+            return iter(())
+
+    with pytest.raises(NotImplementedError):
+        nx.core_number(Other([(0, 1)]), backend="penstock")
+
+
 def test_a_conversion_is_cached_until_the_graph_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     graph, count = nx.cycle_graph(5), []
     convert = backend.convert_from_nx

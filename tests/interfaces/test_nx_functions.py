@@ -89,6 +89,7 @@ CASES: list[tuple[str, Callable[[nx.Graph], dict[str, Any]]]] = [
     ("closeness_centrality", lambda g: {"u": _first(g)}),
     ("betweenness_centrality", lambda g: {"k": min(3, len(g)), "seed": 7}),
     ("betweenness_centrality", lambda g: {"k": 1, "seed": 7, "normalized": False}),
+    ("betweenness_centrality", lambda g: {"k": 0}),
     ("betweenness_centrality", lambda g: {"endpoints": True}),
     ("betweenness_centrality", lambda g: {"endpoints": True, "normalized": False}),
     ("eccentricity", lambda g: {"v": _first(g)}),

@@ -27,7 +27,7 @@ _SHAPES: OrderedDict[tuple[Any, ...], Graph] = OrderedDict()
 
 def from_networkx(graph: nx.Graph, edge_attrs: Mapping[Any, Any] | None = None) -> NxGraph:
     """Nodes and edges, and of the edges' attributes those in `edge_attrs` (with defaults). Parallel edges are kept."""
-    adjacency = graph._adj
+    adjacency = _adjacency(graph)
     nodes = list(adjacency)
     index = dict(zip(nodes, range(len(nodes)), strict=True))
     degrees = np.fromiter(map(len, adjacency.values()), np.int64, len(nodes))
@@ -58,6 +58,22 @@ def from_networkx(graph: nx.Graph, edge_attrs: Mapping[Any, Any] | None = None) 
             raise NotImplementedError("Penstock's backend converts one edge attribute at a time")
     made = _build(source, target, column, len(nodes), directed=graph.is_directed())
     return NxGraph(made, nodes, index, multigraph=multigraph, weights=found, parallel=parallel)
+
+
+def _adjacency(graph: nx.Graph) -> Mapping[Any, Mapping[Any, Any]]:
+    """The dictionaries of a graph. Views, whose lengths may count what they hide, are copied into plain ones."""
+    kinds = (nx.MultiDiGraph, nx.MultiGraph, nx.DiGraph, nx.Graph)
+    base = next(kind for kind in kinds if isinstance(graph, kind))
+    if any(getattr(type(graph), name) is not getattr(base, name) for name in ("neighbors", "adjacency", "__getitem__")):
+        raise NotImplementedError(f"{type(graph).__name__} has neighbours of its own making")
+    if type(graph._adj) is dict:
+        return graph._adj
+    copied = dict if graph.is_multigraph() else _itself
+    return {node: {other: copied(data) for other, data in near.items()} for node, near in graph._adj.items()}
+
+
+def _itself(data: Any) -> Any:
+    return data
 
 
 def _data(adjacency: Mapping[Any, Mapping[Any, Any]]) -> Iterator[Any]:

@@ -59,12 +59,10 @@ def _rescaled(
     halved = 1 if directed else 2
 
     def scale(count: int) -> float:
-        if count < 1:
-            return math.nan
         return 1 / (count * (pairs - 1)) if normalized else pairs / (count * halved)
 
     found = total * scale(sources)
     if places is not None and not endpoints:
         # A source is no end of a path through itself: it was looked at from one source fewer.
-        found[places] = total[places] * scale(sources - 1)
+        found[places] = total[places] * (scale(sources - 1) if sources > 1 else math.nan)
     return found
