@@ -74,7 +74,7 @@ def test_files(tmp_path: Path, name: str, edges: Edges) -> None:
 
 @pytest.mark.parametrize("group", [1, 2, 3, 100])
 def test_small_batches_make_large_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, group: int) -> None:
-    monkeypatch.setattr(rows, "_GROUP", group)
+    monkeypatch.setattr(rows.Rows, "group", group)
     file = pq.ParquetFile(EDGES.write(tmp_path / "e.parquet"))
     assert file.read().equals(EDGES.table)
     sizes = [file.metadata.row_group(k).num_rows for k in range(file.num_row_groups)]

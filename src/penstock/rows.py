@@ -16,16 +16,13 @@ from penstock.errors import UsageError
 from penstock.observe.events import Events
 from penstock.store.whole import whole_file
 
-_GROUP = 1 << 20
-"""Rows of a Parquet row group: the unit in which others read in parallel."""
-
 
 class Rows(ABC):
     """Batches of one schema, made anew each time they are asked for, and how the run that made them went."""
 
     stats: dict[str, Any]
-    group = _GROUP
-    """Rows of a Parquet row group, which is held in memory while it is made."""
+    group = 1 << 20
+    """Rows of a Parquet row group: the unit in which others read in parallel. It is in memory while it is made."""
     graph: Any = None
     """What they were computed on, once a run has ended. Held, so that the store of one that is temporary stays."""
     events: Events | None = None
