@@ -111,7 +111,7 @@ class MRMPI:
             return self._hold(self.kv.add(made))
 
     def _pairs_of(self, other: MRMPI) -> KeyValue:
-        """Another's pairs in this session: shared if it is the same one, else copied."""
+        """Another's pairs in this MapReduce: shared if it is the same one, else copied."""
         if other.session is self.session:
             return other.kv.copy()
         theirs = other.kv
