@@ -148,6 +148,21 @@ def test_gimv(cli: Call, made: Path, method: str) -> None:
     assert "components: " in done.stderr
 
 
+@pytest.mark.parametrize("method", ["mapreduce", "fused"])
+def test_gimv_keeps_a_timeline_and_a_page(cli: Call, made: Path, method: str, tmp_path: Path) -> None:
+    trace, page = tmp_path / "run.trace", tmp_path / "run.html"
+    done = cli("mr", "gimv", "components", made, "--method", method, "--trace", trace, "--report", page)
+    assert done.exit_code == 0, done.stderr
+    assert json.loads(trace.read_text())["traceEvents"]
+    assert "components" in page.read_text()
+
+
+def test_there_is_no_page_about_other_jobs(cli: Call) -> None:
+    done = cli("mr", "rmat", "--levels", 3, "--report", "run.html")
+    assert done.exit_code == 2
+    assert "--report" in done.stderr
+
+
 def test_gimv_says_what_is_wrong(cli: Call, made: Path) -> None:
     done = cli("mr", "gimv", "rwr", made, "--source", "nobody")
     assert done.exit_code == 2

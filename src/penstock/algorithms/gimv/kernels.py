@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from penstock.engine.compile import adapters, make_kernel, usable
-from penstock.engine.defaults import always, nothing, same, still
+from penstock.engine.compile import make_kernel
+from penstock.engine.cpu.kernels import combine_kernels
 from penstock.engine.program import Combine
 from penstock.memory.device import inlined
 from penstock.memory.fingerprint import fingerprint
@@ -179,17 +179,8 @@ class Kernels:
 
     def _functions(self) -> SimpleNamespace:
         program = self.program
-        found = adapters(program, flagged=program.frontier)
-        found.init, found.update = usable(program.init), usable(program.update)
-        found.emit, found.edge = usable(program.emit or nothing), usable(program.edge or same)
-        found.wants, found.wanted = usable(program.wants or always), program.wants is not None
-        found.tally = usable(program.tally or nothing)
-        found.change, found.changing = usable(program.change or still), program.change is not None
-        found.fold, found.summed = usable(program.change_by.combine), program.change_by.name == "sum"
-        found.combine = usable(program.combine.combine)
-        found.zero = program.combine.zero(program.contribution_dtype(self.number))
-        found.numbered, found.frontier, found.loops = program.numbered, program.frontier, program.loops
-        found.lanes, found.plain = program.lanes, self.plain
+        found = combine_kernels(program, self.number).functions()
+        found.summed, found.plain = program.change_by.name == "sum", self.plain
         found.put, found.get = (_put_one, _get_one) if program.lanes == 1 else (_put_lane, _get_lane)
         return found
 

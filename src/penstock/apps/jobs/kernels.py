@@ -52,18 +52,25 @@ def wedges(group, first, second, keys, offsets, values, out, apexes):
 
 
 @kernel()
+def _closest(points, i, centers):
+    """The center nearest to a point, of equally near ones the first, and its squared distance."""
+    best, least = 0, np.inf
+    for c in range(centers.shape[0]):
+        distance = 0.0
+        for j in range(np.uint64(points.shape[1])):
+            away = points[i, j] - centers[c, j]
+            distance += away * away
+        if distance < least:
+            best, least = c, distance
+    return best, least
+
+
+@kernel()
 def nearest(points, centers, sums, counts):
     """Add each point to the sum of its nearest center; returns the squared distances, summed up."""
     total = 0.0
     for i in range(np.uint64(points.shape[0])):
-        best, least = 0, np.inf
-        for c in range(centers.shape[0]):
-            distance = 0.0
-            for j in range(np.uint64(points.shape[1])):
-                away = points[i, j] - centers[c, j]
-                distance += away * away
-            if distance < least:
-                best, least = c, distance
+        best, least = _closest(points, i, centers)
         total += least
         counts[best] += 1
         for j in range(np.uint64(points.shape[1])):
@@ -75,15 +82,7 @@ def nearest(points, centers, sums, counts):
 def labelled(points, centers, labels):
     """The nearest center of each point; of equally near ones the first."""
     for i in range(np.uint64(points.shape[0])):
-        best, least = 0, np.inf
-        for c in range(centers.shape[0]):
-            distance = 0.0
-            for j in range(np.uint64(points.shape[1])):
-                away = points[i, j] - centers[c, j]
-                distance += away * away
-            if distance < least:
-                best, least = c, distance
-        labels[i] = best
+        labels[i] = _closest(points, i, centers)[0]
 
 
 @kernel()

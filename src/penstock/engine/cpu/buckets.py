@@ -69,7 +69,7 @@ def _kernel(held: CombineRun, template: Callable[..., Any]) -> Any:
     program, kept = held.program, _KEPT.setdefault(held.kernels, {})
     if template.__name__ not in kept:
         assert program.bucketed is not None
-        parts = held.kernels._functions(False)
+        parts = held.kernels.functions()
         parts.field = list(program.state).index(program.bucketed.field)
         parts.real = program.fields()[program.bucketed.field].kind == "f"
         kept[template.__name__] = make_kernel(template, parts, program, str(held.kernels.number))

@@ -34,13 +34,14 @@ class CombineKernels:
         if (name, ranged) not in self._made:
             templates = crawling if name == "crawl" else laned if self.program.lanes > 1 else scalar
             if ranged not in self._parts:
-                self._parts[ranged] = self._functions(ranged)
+                self._parts[ranged] = self.functions(ranged)
             self._made[name, ranged] = make_kernel(
                 getattr(templates, name), self._parts[ranged], self.program, ranged, str(self.number)
             )
         return self._made[name, ranged]
 
-    def _functions(self, ranged: bool) -> SimpleNamespace:
+    def functions(self, ranged: bool = False) -> SimpleNamespace:
+        """What templates are made around: the program's functions, or what stands for those it leaves out."""
         program = self.program
         combine = usable(program.combine.combine)
         found = adapters(program, flagged=program.frontier)

@@ -6,6 +6,7 @@ import contextlib
 import json
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -106,26 +107,39 @@ def _result(*names: str, **rest: Any) -> Any:
     return typer.Option(*names, rich_help_panel="Results", show_default=False, **rest)
 
 
+Output = Annotated[
+    Path | None, _result("--output", "-o", metavar="FILE", help=f"Write the whole result: {' '.join(ENDINGS)}")
+]
+Top = Annotated[
+    int | None,
+    _result("--top", metavar="K", min=0, help="Show the K largest values on stdout (10 without -o and --json -)."),
+]
+Json = Annotated[str | None, _result("--json", metavar="FILE", help="Write the figures of the run; - is stdout.")]
+Trace = Annotated[
+    Path | None, _result("--trace", metavar="FILE", help="Write a timeline of the run, for ui.perfetto.dev.")
+]
+Report = Annotated[
+    Path | None, _result("--report", metavar="FILE", help="Write a page about the run: what it did and took. .html")
+]
+Overwrite = Annotated[bool, _result("--overwrite", help="Replace the files if they exist.")]
+
+
 def targets(
-    output: Annotated[
-        Path | None, _result("--output", "-o", metavar="FILE", help=f"Write the whole result: {' '.join(ENDINGS)}")
-    ] = None,
-    top: Annotated[
-        int | None,
-        _result("--top", metavar="K", min=0, help="Show the K largest values on stdout (10 without -o and --json -)."),
-    ] = None,
-    json_to: Annotated[
-        str | None, _result("--json", metavar="FILE", help="Write the figures of the run; - is stdout.")
-    ] = None,
-    trace: Annotated[
-        Path | None, _result("--trace", metavar="FILE", help="Write a timeline of the run, for ui.perfetto.dev.")
-    ] = None,
-    report: Annotated[
-        Path | None, _result("--report", metavar="FILE", help="Write a page about the run: what it did and took. .html")
-    ] = None,
-    overwrite: Annotated[bool, _result("--overwrite", help="Replace the files if they exist.")] = False,
+    output: Output = None,
+    top: Top = None,
+    json_to: Json = None,
+    trace: Trace = None,
+    report: Report = None,
+    overwrite: Overwrite = False,
 ) -> Targets:
     return Targets(output, json_to, trace, top, overwrite, report)
+
+
+def job_targets(
+    output: Output = None, top: Top = None, json_to: Json = None, trace: Trace = None, overwrite: Overwrite = False
+) -> Targets:
+    """Those of key-value work, about which there is no page."""
+    return Targets(output, json_to, trace, top, overwrite)
 
 
 def command(name: str) -> Any:
@@ -186,6 +200,24 @@ def execute(
 ) -> None:
     """Run, write, show and tell. `store` is what it was called in the command, which `began` then."""
     from penstock import api
+
+    def compute() -> Result | Edges:
+        return api.run(name, graph, **options, **settings)
+
+    figures = delivered(compute, graph, settings, targets, store=store, began=began)
+    tell(*run_summary(figures), *(details(figures) if limits.verbose else ()), quiet=limits.quiet)
+
+
+def delivered(
+    compute: Callable[[], Result | Edges],
+    graph: Graph,
+    settings: dict[str, Any],
+    targets: Targets,
+    *,
+    store: Path,
+    began: float,
+) -> dict[str, Any]:
+    """Compute, write and show a result, with all that was asked for about the run; its figures."""
     from penstock.observe.events import recording
 
     opened = time.perf_counter()
@@ -193,7 +225,7 @@ def execute(
         events = None
         if targets.trace is not None or targets.report is not None:
             events = held.enter_context(recording() if targets.trace is not None else recording(REPORTED))
-        result = api.run(name, graph, **options, **settings)
+        result = compute()
         computed = time.perf_counter()
         if targets.output is not None:
             result.write(targets.output, overwrite=targets.overwrite)
@@ -211,7 +243,7 @@ def execute(
             from penstock.profile.report import write_report
 
             write_report(targets.report, figures, result=result, store=graph.store, events=events, overwrite=True)
-    tell(*run_summary(figures), *(details(figures) if limits.verbose else ()), quiet=limits.quiet)
+    return figures
 
 
 def statistics(

@@ -15,7 +15,7 @@ from penstock.interfaces.cli.mr import gimv, matrices
 from penstock.interfaces.cli.mr.outcome import Tables, running
 from penstock.interfaces.cli.mr.session import session
 from penstock.interfaces.cli.options import Limits, limits, spill, with_options
-from penstock.interfaces.cli.run import Targets, targets
+from penstock.interfaces.cli.run import Targets, job_targets
 
 EXAMPLES = {
     "word_count": "penstock mr word-count books/ -o counts.parquet --memory-limit 256MB",
@@ -96,7 +96,7 @@ def _call(name: str, job: Job) -> Any:
     @with_options(
         given=_inputs(job),
         options=group(parameters(known)),
-        targets=targets,
+        targets=job_targets,
         limits=limits,
         session=session,
         spill=spill,

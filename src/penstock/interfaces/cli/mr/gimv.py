@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,7 +10,7 @@ import typer
 
 from penstock.interfaces.cli.mr.outcome import memory_line
 from penstock.interfaces.cli.options import Limits, limits, spill, with_options
-from penstock.interfaces.cli.run import Targets, show, statistics, targets, write_json
+from penstock.interfaces.cli.run import Targets, delivered, targets
 from penstock.interfaces.cli.summary import run_summary, tell
 
 PANEL = "Options of the algorithm"
@@ -63,15 +62,11 @@ def _run(
             from penstock.interfaces.cli.parameters import read_ids
 
             given["source"] = read_ids("--source", given["source"], graph.store.ids.kind)
-        call: Callable[..., Any] = getattr(gimv, name)
-        result = call(graph, **given, **way, **wanted)
-        if targets.output is not None:
-            result.write(targets.output, overwrite=targets.overwrite)
-        figures = statistics(result, store, {}, time.perf_counter() - began, wanted, targets)
-        if targets.json_to is not None:
-            write_json(figures, targets.json_to)
-        if targets.shown:
-            show(result, targets.shown)
+
+        def compute() -> Any:
+            return getattr(gimv, name)(graph, **given, **way, **wanted)
+
+        figures = delivered(compute, graph, wanted, targets, store=store, began=began)
     first, second = run_summary(figures)
     tell(first, memory_line(figures["mapreduce"]) if "mapreduce" in figures else second, quiet=limits.quiet)
 

@@ -10,7 +10,7 @@ import typer
 from penstock.interfaces.cli.mr.outcome import Tables, running
 from penstock.interfaces.cli.mr.session import session
 from penstock.interfaces.cli.options import Limits, limits, spill, with_options
-from penstock.interfaces.cli.run import Targets, targets
+from penstock.interfaces.cli.run import Targets, job_targets
 
 if TYPE_CHECKING:
     from penstock.apps.matrix.matrix import Matrix
@@ -21,7 +21,7 @@ PANEL = "Options of the job"
 Edges = Annotated[
     Path, typer.Argument(metavar="EDGES", help="A store, or edges in any format that ingest reads.", show_default=False)
 ]
-shared = with_options(targets=targets, limits=limits, session=session, spill=spill)
+shared = with_options(targets=job_targets, limits=limits, session=session, spill=spill)
 
 
 def _option(name: str, text: str, metavar: str | None = None) -> Any:
