@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numba
-from llvmlite import ir
+from llvmlite import binding, ir
 from numba import njit, prange, set_num_threads, types
 from numba.core import cgutils
 from numba.core.caching import FunctionCache, IndexDataCacheFile
@@ -103,6 +103,14 @@ def compiled_as(replacement: Any) -> Callable[[Any], Any]:
 def is_replaced(function: Any) -> bool:
     """Whether kernels have something of their own for this function."""
     return function in _REPLACED
+
+
+def foreign(name: str, result: str, *arguments: str, library: str | None = None) -> Any:
+    """A function of a C library, with Numba's names for its types, that kernels call by its name: kernels that do are
+    cached like others. `library`: the file it is in, unless the process has it already."""
+    if library is not None:
+        binding.load_library_permanently(library)
+    return types.ExternalFunction(name, getattr(types, result)(*(getattr(types, each) for each in arguments)))
 
 
 CompileError = NumbaError
@@ -312,6 +320,7 @@ __all__ = [
     "atomic_swap",
     "compiled_as",
     "count_bits",
+    "foreign",
     "inlined",
     "is_replaced",
     "kernel",

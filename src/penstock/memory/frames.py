@@ -25,14 +25,15 @@ from penstock.memory.pool import Layout, Pool
 from penstock.memory.share import part_of, whole_of
 from penstock.memory.shelf import NOWHERE, Shelf
 from penstock.memory.span import Span, span
+from penstock.memory.sums import Sums
 from penstock.memory.tasks import BLOCK, HEAVY, SEGMENT, Tasks, cut
 from penstock.memory.visits import Lane, Launch, Visits
 from penstock.store.reader import Direction
 
 _FROM_DISK = 8 << 20
-"""Bytes of a batch from disk: enough for the disk, and for what the host does once a batch."""
+"""Bytes of a batch from disk: enough for what the host does once a batch."""
 _FETCHING = 6
-"""Threads that read from disk, if there are as many cores: at any time about half of them check or copy."""
+"""Threads that read from disk, if there are as many cores."""
 _READER = 256 << 10
 """Bytes to read that are worth a thread."""
 _ALIGN = 256
@@ -106,6 +107,7 @@ class DevicePages(Visits):
             self._frame[:] = NOWHERE
             self._allocate(frames, stages)
             self._fetch: Fetch | None = None
+            self._sums: Sums | None = None
             self._stored: Pinned | None = None
             self._span: Span | None = None
             self._held = held.pop_all()
@@ -115,6 +117,7 @@ class DevicePages(Visits):
         count = len(self.direction)
         self.policy, self.source, self.kept, self._per = policy, "device", count, 1
         self._lanes: list[Lane] = []
+        self._fetching = min(_FETCHING, self.settings.threads)
         if fit < count:
             self._per = max(1, min(batch // self.layout.nbytes, fit // (4 * streams)))
             lanes = min(streams, fit // self._per)
@@ -127,13 +130,14 @@ class DevicePages(Visits):
             if self._borrows():
                 self.source = "host"
             if self.source == "disk":
-                # A disk is slow: two lanes keep up with it, and frames are better used to keep pages.
-                lanes = min(lanes, 2)
-                self._per = max(1, min(_FROM_DISK // self.layout.nbytes, fit // (4 * lanes)))
+                # A lane for each thread that reads, and one for pages from the host.
+                lanes = max(1, min(self._fetching + 1, fit // 3))
+                self._per = max(1, min(_FROM_DISK // self.layout.nbytes, fit // (2 * lanes)))
                 self.kept = fit - lanes * self._per
             self._lanes = [Lane(k, self.kept + k * self._per) for k in range(lanes)]
         else:
             self.policy = "resident"
+        self._readers = (self._lanes[1:] or self._lanes) if self.source == "disk" else []
         self._shelf = Shelf(count, self.kept, self.policy)
 
     def _borrows(self) -> bool:
@@ -213,11 +217,10 @@ class DevicePages(Visits):
             self._shelf.fill()
             gpu.fill(self._frame_of[:count], self._frame)
             if self.source == "disk":
-                threads = min(_FETCHING, self.settings.threads)
-                self._unpacked = self._pool.buffers(threads, self._host, held)
-                whole = whole_of(self.direction)
-                fetch = Fetch(whole, self.names, self._host, self.settings, threads=threads, batch=self._per)
+                fetch = Fetch(self._pool, self._host, self.settings, [lane.stream for lane in self._readers])
                 self._fetch = held.enter_context(fetch)
+                if self.settings.verify_checksums and self._pool.plain:
+                    self._sums = Sums(self._pool, self.frame_of)
             self._held.push(held.pop_all())
         if self._whole is not None:
             self._whole.resize(self._host.used)
@@ -232,7 +235,7 @@ class DevicePages(Visits):
             return count - staying if self.source == "host" else 0
         each = sum(size * dtype.itemsize for size, dtype in self.layout.arrays(1))
         reading = self._pool.reading_bytes(self.settings.threads)
-        fetching = _FETCHING * self._per * each
+        fetching = Fetch.wanted(self._pool, self._fetching)
         # A quarter of what is free is enough to read with, where that is little.
         spare = self._host.free - max(reading, min(fetching, self._host.free // 4)) - (1 + len(self.names)) * PAGE
         return min(max(0, spare // each), count - staying)
@@ -283,7 +286,7 @@ class DevicePages(Visits):
 
 
 _ON_DEVICE = {"words", "columns", "strides", "first_of", "vertices_of", "frame_of", "tasks", "segments", "heavy"}
-_ON_DEVICE |= {"part_start", "_pool", "_orders", "_frame_of", "_first", "_span"}
+_ON_DEVICE |= {"part_start", "_pool", "_orders", "_frame_of", "_first", "_parcels", "_span", "_sums"}
 
 
 def _refuse_huge(direction: Direction) -> None:
@@ -296,6 +299,7 @@ def _beside(work: Tasks, pages: int, columns: int) -> int:
     """Device bytes beside the frames."""
     tasks, segments = max(1, len(work.tasks)), max(1, len(work.segments))
     sizes = [16 * tasks, 16 * segments, *[4 * tasks] * 2, *[4 * segments] * 2, *[4 * max(1, pages)] * 3]
+    sizes += Sums.needed(pages, columns)
     sizes += [8 * max(1, columns), 4 * max(1, len(work.vertex)), 4 * (len(work.vertex) + 1)]
     return sum(-(-size // _ALIGN) * _ALIGN for size in sizes) + _ALIGN * (1 + columns)
 

@@ -23,6 +23,8 @@ if not hasattr(np, "row_stack"):  # gone since NumPy 2.5; numba-cuda still names
     vars(np)["row_stack"] = np.vstack
 
 SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM", "0") not in ("", "0")
+DRIVER = "libcuda.so.1"
+"""The library that kernels of the host call to copy; see `penstock.memory.deliver`."""
 
 from numba import cuda  # noqa: E402
 
@@ -229,12 +231,20 @@ def _alike(array: Any, host: np.ndarray) -> bool:
 def view(array: Any) -> Any:
     """What kernels take: made once, it saves each launch a look at the array."""
     if SIMULATED:
-        return array
+        return _simulated(array)
     found = cuda.as_cuda_array(array, sync=False)
     # As numba-cuda hands arrays to kernels: no reference count, no owner, how many of what size, where, in which shape.
     found.packed = (0, 0, array.size, array.itemsize, array.data.ptr, *array.shape, *array.strides)
     found.key = f"{array.dtype.str}{array.ndim}"
     return found
+
+
+def _simulated(array: np.ndarray) -> Any:
+    """An array of the simulator's own: those of NumPy it copies before a kernel, holes and all, and back after it, over
+    what others have written there meanwhile."""
+    from numba.cuda.simulator.cudadrv.devicearray import FakeCUDAArray
+
+    return FakeCUDAArray(array)
 
 
 def address(array: Any) -> int:
@@ -255,10 +265,7 @@ def stretch(array: Any, start: int, count: int) -> Any:
     """What kernels take to reach beyond an array: `count` numbers of its type from an address on. Much of that may be
     nobody's memory; they must know where to read."""
     if SIMULATED:
-        from numba.cuda.simulator.cudadrv.devicearray import FakeCUDAArray
-
-        # As an array of the simulator's own: it copies those of NumPy before a kernel, and these have holes.
-        return FakeCUDAArray(np.asarray(_Stretch(start, count, array.dtype, array)))
+        return _simulated(np.asarray(_Stretch(start, count, array.dtype, array)))
     found = cuda.as_cuda_array(_Stretch(start, count, array.dtype, array), sync=False)
     found.packed = (0, 0, count, array.itemsize, start, count, array.itemsize)
     found.key = f"{array.dtype.str}1"
@@ -422,6 +429,11 @@ class Stream:
             self.raw = cupy.cuda.Stream.null if null else cupy.cuda.Stream()
             self.numba = cuda.external_stream(self.raw.ptr) if self.raw.ptr else cuda.default_stream()
 
+    @property
+    def handle(self) -> int:
+        """What the driver knows it by."""
+        return 0 if self.raw is None else int(self.raw.ptr)
+
     def copy(self, target: Any, source: np.ndarray) -> None:
         """Begin to copy pinned host memory into an array on the device."""
         if self.raw is None:
@@ -468,6 +480,10 @@ class Event:
         if stream.raw is not None:
             self.raw = cupy.cuda.Event(block=not timed, disable_timing=not timed)
             self.raw.record(stream.raw)
+
+    @property
+    def handle(self) -> int:
+        return 0 if self.raw is None else int(self.raw.ptr)
 
     def synchronize(self) -> None:
         if self.raw is not None:
@@ -625,6 +641,7 @@ def errors() -> tuple[type[Exception], ...]:
 
 
 __all__ = [
+    "DRIVER",
     "SIMULATED",
     "STAGED",
     "WARP",

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from penstock.memory import gpu
+from penstock.memory.buffers import align
+from penstock.memory.deliver import COPY
 from penstock.memory.extents import Batch
 from penstock.memory.ledger import Ledger
 from penstock.memory.pinned import Pinned
@@ -33,12 +35,18 @@ class Layout:
     def of(cls, direction: Direction, columns: Sequence[str]) -> Layout:
         dtypes = tuple(direction.column_dtype(name) for name in columns)
         most = int(direction.records["arcs"].max()) if len(direction) else 1
-        return cls(direction.store.page_size // 4, dtypes, (max(most, 1),) * len(dtypes))
+        # Each frame begins at a whole word, whatever the type: checksums go over words.
+        return cls(direction.store.page_size // 4, dtypes, (align(max(most, 1), 8),) * len(dtypes))
 
     @property
     def nbytes(self) -> int:
         """Of one frame."""
-        return sum(count * dtype.itemsize for count, dtype in self.arrays(1))
+        return sum(self.frame_bytes)
+
+    @property
+    def frame_bytes(self) -> list[int]:
+        """Bytes of each array in one frame."""
+        return [count * dtype.itemsize for count, dtype in self.arrays(1)]
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -56,7 +64,7 @@ class Pool:
 
     def __init__(self, direction: Direction, columns: Sequence[str]) -> None:
         self.direction, self.names, self.layout = direction, tuple(columns), Layout.of(direction, columns)
-        self._plain = not len(direction) or not needs_scratch(int(direction.records["encoding"][0]))
+        self.plain = not len(direction) or not needs_scratch(int(direction.records["encoding"][0]))
         self.arrays: list[Any] = []
 
     def allocate(self, frames: int) -> None:
@@ -65,12 +73,12 @@ class Pool:
     def reading_bytes(self, workers: int) -> int:
         """The least host memory that reading takes: a feed, and pages to unpack into."""
         frame = sum(padded(count * dtype.itemsize) for count, dtype in self.layout.arrays(1))
-        unpacking = 0 if self._plain else self.direction.scratch_bytes + padded(self.layout.page_words * 4)
+        unpacking = 0 if self.plain else self.direction.scratch_bytes + padded(self.layout.page_words * 4)
         return (workers + 2) * frame + workers * unpacking
 
     def buffers(self, workers: int, host: Ledger, held: ExitStack) -> list[np.ndarray]:
         """Where pages of other encodings are unpacked, one for each worker; `held` gives them back."""
-        if self._plain:
+        if self.plain:
             return [np.zeros(0, np.uint32)] * workers
         made = Pinned(host, [(self.layout.page_words, np.uint32)] * workers, "unpacked pages")
         held.callback(made.close)
@@ -79,7 +87,7 @@ class Pool:
     def values(self, page: int, parts: Parts, buffer: np.ndarray) -> list[np.ndarray]:
         """A page as it lies on disk: its words, in `buffer` if they must be unpacked, and the values of its columns."""
         words = parts[0].view(np.uint32)
-        if not self._plain:
+        if not self.plain:
             block = decode(parts[0], self.direction.records[page], self.direction.home, buffer)
             buffer[len(buffer) - len(block.offsets) :] = block.offsets
             words = buffer
@@ -101,29 +109,42 @@ class Pool:
             copied += part.nbytes
         return copied
 
-    def copy_read(
-        self, stream: gpu.Stream, pages: np.ndarray, frames: np.ndarray, batch: Batch, memory: np.ndarray,
+    def routes(self, pages: np.ndarray, frames: np.ndarray, pieces: Sequence[Batch]) -> tuple[np.ndarray, np.ndarray]:
+        """The copies that bring what was read of plain pages to their frames, one for what lies together there and
+        here; and where those of each piece end."""
+        piece = np.repeat(np.arange(len(pieces)), [len(each.items) for each in pieces])
+        kinds = []
+        for k, (array, size) in enumerate(zip(self.arrays, self.layout.frame_bytes, strict=True)):
+            rows = np.empty(len(pages), COPY)
+            rows["start"] = [spans[k][0] for each in pieces for spans in each.spans]
+            rows["to"] = gpu.address(array) + frames * size
+            rows["nbytes"] = size
+            if k:
+                rows["nbytes"] = self.direction.column_records[self.names[k - 1]]["bytes"][pages]
+            kinds.append(rows)
+        rows, piece = np.concatenate(kinds), np.tile(piece, len(kinds))
+        order = np.argsort(piece, kind="stable")
+        order = order[rows["nbytes"][order] > 0]
+        rows, piece = rows[order], piece[order]
+        fresh = np.ones(len(rows), bool)
+        goes_on = [rows[name][1:] == rows[name][:-1] + rows["nbytes"][:-1] for name in ("start", "to")]
+        fresh[1:] = ~(goes_on[0] & goes_on[1]) | (piece[1:] != piece[:-1])
+        heads = np.flatnonzero(fresh)
+        found = rows[heads]
+        if len(heads):
+            found["nbytes"] = np.add.reduceat(rows["nbytes"], heads)
+        return found, np.searchsorted(piece[heads], np.arange(len(pieces)), side="right")
+
+    def copy_unpacked(
+        self, stream: gpu.Stream, pages: np.ndarray, frames: np.ndarray, piece: Batch, memory: np.ndarray,
         buffer: np.ndarray,
     ) -> int:  # fmt: skip
-        """Begin to copy a batch that was read, with one copy for pages that lie together in memory and in frames."""
-        size, copied = 4 * self.layout.page_words, 0
-        if self._plain:
-            begins = np.array([spans[0][0] for spans in batch.spans])
-            for i, j in runs(frames, begins // size):
-                words = memory[begins[i] : begins[i] + (j - i) * size].view(np.uint32)
-                frame = int(frames[i]) * self.layout.page_words
-                stream.copy(self.arrays[0][frame : frame + len(words)], words)
-                copied += words.nbytes
-        for page, frame, spans in zip(pages.tolist(), frames.tolist(), batch.spans, strict=True):
-            if self._plain and not self.names:
-                break
+        """Copy what was read of pages of another encoding, one by one; bytes copied."""
+        copied = 0
+        for page, frame, spans in zip(pages.tolist(), frames.tolist(), piece.spans, strict=True):
             values = self.values(page, tuple(memory[a:b] for a, b in spans), buffer)
-            mine = list(zip(self.arrays, values, self.layout.sizes, strict=True))[1 if self._plain else 0 :]
-            for target, each, size in mine:
-                stream.copy(target[frame * size : frame * size + len(each)], each)
-                copied += each.nbytes
-            if not self._plain:
-                stream.record().synchronize()  # the buffer is that of the next page
+            copied += self.copy(stream, frame, values)
+            stream.record().synchronize()  # the buffer is that of the next page
         return copied
 
     def keep(self, target: Sequence[np.ndarray], place: int, page: int, parts: Parts) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from penstock.errors import DamagedStore
 from penstock.store.reader import Direction
 
 
@@ -32,6 +33,9 @@ class Share(Direction):
 
     def verify_column(self, column: str, page: int, data: np.ndarray) -> None:
         self.whole.verify_column(column, self.number(page), data)
+
+    def damage(self, page: int, column: str | None = None) -> DamagedStore:
+        return self.whole.damage(self.number(page), column)
 
     def read_page(self, page: int) -> np.ndarray:
         return self.whole.read_page(self.number(page))

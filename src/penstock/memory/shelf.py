@@ -54,6 +54,10 @@ class Shelf:
     def arrived(self, pages: np.ndarray, frames: np.ndarray) -> None:
         self.there[pages[frames < self.kept]] = True
 
+    def forget(self) -> None:
+        """What came lately cannot be trusted: only the pages that stay are here."""
+        self.there[self.staying :] = False
+
     def settle(self) -> None:
         """After a visit that failed: frames promised to pages that did not come are free."""
         self._owner[(self._owner >= 0) & ~self.there[self._owner]] = -1

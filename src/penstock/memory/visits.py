@@ -4,7 +4,7 @@ copied from there, and those from disk."""
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import pairwise
 from time import perf_counter
@@ -14,14 +14,13 @@ import numpy as np
 
 from penstock.memory import gpu
 from penstock.memory.cache import Policy
-from penstock.memory.extents import Batch
-from penstock.memory.fetch import Fetch, Take
+from penstock.memory.fetch import Fetch, Parcel, Take
 from penstock.memory.orders import Order, Orders
 from penstock.memory.pinned import Pinned
 from penstock.memory.pool import Pool, runs
-from penstock.memory.share import part_of
 from penstock.memory.shelf import NOWHERE, Shelf
 from penstock.memory.span import Span
+from penstock.memory.sums import Sums
 from penstock.observe.events import current
 from penstock.store.reader import Direction
 
@@ -56,6 +55,8 @@ class Visits:
     _shelf: Shelf
     _orders: Orders
     _lanes: list[Lane]
+    _readers: list[Lane]
+    """Of the lanes, those that pages from disk come by; the others are for pages from the host. One alone is both."""
     _per: int
     """Pages of a batch."""
     _frame: np.ndarray
@@ -69,7 +70,7 @@ class Visits:
     _spent: np.ndarray
     """What was read of each page in place since it was last copied."""
     _fetch: Fetch | None
-    _unpacked: list[np.ndarray]
+    _sums: Sums | None
     _batches: list[tuple[int, int, Order]] | None
     _placed: bool
 
@@ -188,7 +189,7 @@ class Visits:
 
     def _in_place(self, pages: np.ndarray, launch: Launch) -> None:
         """One launch for all; on the lane that copies come to last, as both go over the same bus."""
-        lane = self._lanes[-1]
+        lane = self._from_host_lanes[-1]
         lane.began = perf_counter()
         order = self._orders.send(lane.stream, pages)
         lane.sent = lane.stream.record()
@@ -203,88 +204,99 @@ class Visits:
         if self._batches is None:
             self._batches = self._all_batches()
             self._first = self._orders.between(0, kept)
-            self._plan: list[Batch] = []
-            if self._fetch is not None:
-                self._plan = list(self._fetch.plan(self._numbers(np.arange(self._stored_to, count))))
-        from_host = [number for number, (a, _, _) in enumerate(self._batches) if a < self._stored_to]
+            self._parcels = self._all_parcels()
+        from_host = len(self._batches) - len(self._parcels)
         placed = self._placed
         if not placed:
             self._settle()
         self._count(count, kept)
-        before = self.stream.record()
+        before, events = self.stream.record(), current()
         if kept:
             launch(self.stream, *self._first)
 
-        def start(number: int, copy: Callable[[Lane, np.ndarray, np.ndarray], None]) -> gpu.Event:
+        def start(lane: Lane, number: int, places: np.ndarray) -> None:
             assert self._batches is not None
             a, b, order = self._batches[number]
-            lane = self._lanes[number % len(self._lanes)]
-            pages, places = np.arange(a, b), lane.base + np.arange(b - a)
-            with self._lock:
-                lane.began = perf_counter()
-                copy(lane, pages, places)
-                copied = lane.stream.record()
-                if not placed:
-                    self._place(lane, pages, places)
-                launch(lane.stream, *order)
-                self._note(lane, b - a, events)
-            return copied
-
-        def copy_stored(lane: Lane, pages: np.ndarray, places: np.ndarray) -> None:
-            self._copy_run(lane, int(pages[0]), int(places[0]), len(pages))
+            if not placed:
+                self._place(lane, np.arange(a, b), places)
+            if number >= from_host:
+                self._check(lane, a, b - a)
+            launch(lane.stream, *order)
+            self._note(lane, b - a, events)
 
         def send_stored() -> None:
-            for number in from_host:
-                start(number, copy_stored)
+            assert self._batches is not None
+            lanes = self._from_host_lanes
+            for number, (a, b, _) in enumerate(self._batches[:from_host]):
+                lane = lanes[number % len(lanes)]
+                with self._lock:
+                    lane.began = perf_counter()
+                    self._copy_run(lane, a, lane.base, b - a)
+                    start(lane, number, lane.base + np.arange(b - a))
 
-        def take(thread: int, number: int, batch: Batch, memory: np.ndarray) -> gpu.Event:
-            def copy(lane: Lane, pages: np.ndarray, places: np.ndarray) -> None:
-                self._copy_read(lane, pages, places, batch, memory, thread)
+        def take(thread: int, number: int, parcel: Parcel, copied: int) -> None:
+            lane = self._readers[thread]
+            with self._lock:
+                lane.began, lane.copied = perf_counter(), copied
+                start(lane, from_host + number, parcel.frames)
 
-            with gpu.using(self._gpu):
-                return start(len(from_host) + number, copy)
-
-        events = current()
         with self._beside_the_stream(before):
-            self._fetched(self._plan, take, send_stored)
+            self._fetched(len(self._parcels), self._parcels.__getitem__, take, send_stored)
         self._placed = True
 
     def _all_batches(self) -> list[tuple[int, int, Order]]:
         """Pages beyond those that stay: the host's, then the disk's."""
         count, stored = len(self.direction), self._stored_to
-        per = self._per if self._fetch is None else self._fetch.batch
-        cuts = [*range(self.kept, stored, self._per), *range(stored, count, per), count]
+        cuts = [*range(self.kept, stored, self._per), *range(stored, count, self._per), count]
         return [(a, b, self._orders.between(a, b)) for a, b in pairwise(cuts)]
+
+    def _all_parcels(self) -> list[Parcel]:
+        """How those of the disk come."""
+        if self._fetch is None:
+            return []
+        pages = np.arange(self._stored_to, len(self.direction))
+        number, place = np.divmod(np.arange(len(pages)), self._per)
+        bases = np.array([lane.base for lane in self._readers])
+        return self._fetch.parcels(pages, bases[number % self._fetch.threads] + place, self._per)
 
     # ---- from the host, and from disk
 
-    def _numbers(self, pages: np.ndarray) -> np.ndarray:
-        """Those of the whole direction."""
-        first, _, step = part_of(self.direction)
-        return first + pages * step
+    @property
+    def _from_host_lanes(self) -> list[Lane]:
+        return [lane for lane in self._lanes if lane not in self._readers] or self._lanes
 
-    def _fetched(self, plan: Iterable[Batch], take: Take, meanwhile: Callable[[], None]) -> None:
-        """Have batches read from disk, if there is one to read from."""
-        if self._fetch is None:
+    def _fetched(self, count: int, parcel: Callable[[int], Parcel], take: Take, meanwhile: Callable[[], None]) -> None:
+        """Have batches brought from disk, if there are any, and see that they are whole."""
+        if self._fetch is None or not count:
             meanwhile()
             return
-        before = self._fetch.bytes_read
+        before, alone = self._fetch.bytes_read, len(self._lanes) == 1
+        if alone:
+            meanwhile()
         try:
-            self._fetch.run(plan, take, meanwhile=meanwhile)
+            self._fetch.run(count, parcel, take, meanwhile=None if alone else meanwhile)
+            damaged = self._sums.damaged() if self._sums is not None else None
+        except BaseException:
+            self._shelf.forget()
+            raise
         finally:
             self.stats["bytes_read"] += self._fetch.bytes_read - before
+        if damaged is not None:
+            self._shelf.forget()
+            raise self.direction.damage(*damaged)
 
-    def _copy_read(
-        self, lane: Lane, pages: np.ndarray, places: np.ndarray, batch: Batch, memory: np.ndarray, thread: int
-    ) -> None:
-        lane.copied += self._pool.copy_read(lane.stream, pages, places, batch, memory, self._unpacked[thread])
+    def _check(self, lane: Lane, first: int, count: int) -> None:
+        """Let pages on their way be checked before they are used."""
+        if self._sums is not None:
+            self._sums.check(lane.stream, first, count, self._span.device if self._span is not None else 0)
 
     def _from_host(self, missing: np.ndarray, frames: np.ndarray, launch: Launch) -> None:
+        lanes = self._from_host_lanes
         for k, a in enumerate(range(0, len(missing), self._per)):
-            lane, pages = self._lanes[k % len(self._lanes)], missing[a : a + self._per]
-            lane.began = perf_counter()
+            lane, pages = lanes[k % len(lanes)], missing[a : a + self._per]
             places = _placed(frames[a : a + self._per], lane)
             with self._lock:
+                lane.began = perf_counter()
                 for i, j in runs(pages, places):
                     self._copy_run(lane, int(pages[i]), int(places[i]), j - i)
                 self._start(lane, pages, places, launch)
@@ -299,23 +311,29 @@ class Visits:
     ) -> None:
         """Pages from disk; meanwhile those that the host has stored, and their frames."""
         assert self._fetch is not None
-        events, per = current(), self._fetch.batch
+        events, fetch, per = current(), self._fetch, self._per
 
-        def take(thread: int, number: int, batch: Batch, memory: np.ndarray) -> gpu.Event:
-            lane, some = self._lanes[number % len(self._lanes)], slice(number * per, (number + 1) * per)
-            pages, places = missing[some], _placed(frames[some], lane)
-            with gpu.using(self._gpu), self._lock:
-                lane.began = perf_counter()
-                self._copy_read(lane, pages, places, batch, memory, thread)
-                copied = lane.stream.record()
-                self._start(lane, pages, places, launch, events)
-            return copied
+        def parcel(number: int) -> Parcel:
+            some = slice(number * per, (number + 1) * per)
+            places = _placed(frames[some], self._readers[number % fetch.threads])
+            return fetch.parcels(missing[some], places, per)[0]
 
-        self._fetched(self._fetch.plan(self._numbers(missing)), take, lambda: self._from_host(*stored, launch))
+        def take(thread: int, number: int, parcel: Parcel, copied: int) -> None:
+            lane = self._readers[thread]
+            with self._lock:
+                lane.began, lane.copied = perf_counter(), copied
+                self._start(lane, parcel.pages, parcel.frames, launch, events, check=True)
 
-    def _start(self, lane: Lane, pages: np.ndarray, places: np.ndarray, launch: Launch, events: Any = None) -> None:
+        self._fetched(-(-len(missing) // per), parcel, take, lambda: self._from_host(*stored, launch))
+
+    def _start(
+        self, lane: Lane, pages: np.ndarray, places: np.ndarray, launch: Launch, events: Any = None, *,
+        check: bool = False,
+    ) -> None:  # fmt: skip
         """Pages are on their way to these frames: say so to the kernels, and start them."""
         self._place(lane, pages, places)
+        for i, j in runs(pages) if check else ():
+            self._check(lane, int(pages[i]), j - i)
         order = self._orders.send(lane.stream, pages)
         lane.sent = lane.stream.record()
         launch(lane.stream, *order)

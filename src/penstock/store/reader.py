@@ -182,13 +182,18 @@ class Direction:
     def verify(self, page: int, data: np.ndarray) -> None:
         """Refuse a page that is not the one that was written."""
         if checksum(data, page) != int(self.records[page]["checksum"]):
-            path = self.path("pages", page % len(self.store.roots))
-            raise DamagedStore(f"{path}: page {page} is damaged: its checksum does not match")
+            raise self.damage(page)
 
     def verify_column(self, column: str, page: int, data: np.ndarray) -> None:
         if checksum(data, page) != int(self.column_records[column][page]["checksum"]):
-            path = self.column_path(column, page % len(self.store.roots))
-            raise DamagedStore(f"{path}: column page {page} is damaged: its checksum does not match")
+            raise self.damage(page, column)
+
+    def damage(self, page: int, column: str | None = None) -> DamagedStore:
+        """The error for a page, or for its page of a column, that is not the one that was written."""
+        stripe = page % len(self.store.roots)
+        path = self.path("pages", stripe) if column is None else self.column_path(column, stripe)
+        kind = "page" if column is None else "column page"
+        return DamagedStore(f"{path}: {kind} {page} is damaged: its checksum does not match")
 
     def read_page(self, page: int) -> np.ndarray:
         """One page, checked."""
