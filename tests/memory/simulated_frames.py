@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from itertools import product
@@ -15,10 +16,11 @@ import pytest
 import penstock as pk
 from penstock.config import settings
 from penstock.errors import DamagedStore, DoesNotFit
-from penstock.memory import gpu, tasks
+from penstock.memory import extents, gpu, sums, tasks
 from penstock.memory.frames import DevicePages
 from penstock.memory.ledger import Ledger
 from penstock.observe.events import recording
+from penstock.store.checksum import checksum
 from penstock.store.reader import Direction
 
 from . import arc_kernels
@@ -121,14 +123,16 @@ class Count:
 
 
 def opened(
-    direction: Direction, columns: Sequence[str] = (), *, frames: int | None = None, host: int = 1 << 30, **options: Any
-) -> tuple[DevicePages, Ledger, Ledger]:
+    direction: Direction, columns: Sequence[str] = (), *, frames: int | None = None, host: int = 1 << 30,
+    verify: bool = True, **options: Any,
+) -> tuple[DevicePages, Ledger, Ledger]:  # fmt: skip
     """Pages in device memory for so many frames, or for all of them."""
     room = DevicePages.needed(direction, columns)
     if frames is not None:
         room -= (len(direction) - frames) * DevicePages.frame_bytes(direction, columns)
     device, host_ledger = Ledger(room), Ledger(host)
-    pages = DevicePages(direction, columns, device, host_ledger, settings(threads=2), room=room, **options)
+    chosen = settings(threads=2, verify_checksums=verify)
+    pages = DevicePages(direction, columns, device, host_ledger, chosen, room=room, **options)
     return pages, device, host_ledger
 
 
@@ -194,7 +198,9 @@ PAIRS += [(1, "disk", "lru"), (2, "disk", "resident"), (7, "disk", "lru")]
 def test_streamed_pages_are_all_visited(policy: str, place: str, frames: int) -> None:
     direction = mixed()
     limit = None if place == "host" else 120_000
-    pages, device, host = opened(direction, ["a", "b"], frames=frames, policy=policy, host_room=limit)
+    # Simulated checks take seconds: one size of the ring has them.
+    options = {"policy": policy, "host_room": limit, "verify": frames == 7}
+    pages, device, host = opened(direction, ["a", "b"], frames=frames, **options)
     assert pages.source == place
     rng = np.random.default_rng(frames)
     for k in range(2):
@@ -307,6 +313,82 @@ def test_a_damaged_page_is_refused_and_nothing_stays_reserved(tmp_path: Path, fr
     if pages.source == "disk":
         visited(pages, np.arange(6))
     closed(pages, device, host)
+
+
+def from_disk(direction: Direction, columns: Sequence[str] = ()) -> tuple[DevicePages, Ledger, Ledger]:
+    found = opened(direction, columns, frames=6, host_room=120_000 if columns else 60_000, policy="lru")
+    assert found[0].source == "disk"
+    return found
+
+
+def test_a_damaged_page_of_a_column_is_named(tmp_path: Path) -> None:
+    direction = mixed(tmp_path)
+    last = len(direction) - 1
+    with direction.column_path("b", 0).open("r+b") as file:
+        file.seek(int(direction.column_records["b"]["offset"][last]) + 3)
+        file.write(b"\xff")
+    pages, device, host = from_disk(direction, ["a", "b"])
+    pages.load()
+    assert pages._stored_to <= last
+    with pytest.raises(DamagedStore, match=rf"b\.0: column page {last} is damaged"):
+        pages.visit(None, Count(pages))
+    visited(pages, np.arange(last - 1))
+    closed(pages, device, host)
+
+
+def test_a_file_that_ends_early_is_named(tmp_path: Path) -> None:
+    direction = mixed(tmp_path)
+    pages, device, host = from_disk(direction)
+    pages.load()
+    last = len(direction) - 1
+    assert pages._stored_to < last
+    os.truncate(direction.path("pages", 0), last * PAGE + 100)
+    with pytest.raises(DamagedStore, match="truncated"):
+        pages.visit(None, Count(pages))
+    visited(pages, np.arange(last))
+    closed(pages, device, host)
+
+
+@pytest.mark.parametrize("stripes", [1, 3])
+def test_where_nothing_is_read_past_the_cache_pages_come_all_the_same(
+    tmp_path: Path, stripes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(extents.StripedFile, "_open_direct", lambda self, path: None)
+    roots = [tmp_path / f"disk{k}" for k in range(stripes - 1)]
+    for root in roots:
+        root.mkdir()
+    direction = mixed(tmp_path, **({"stripes": roots} if roots else {}))
+    pages, device, host = from_disk(direction, ["a", "b"])
+    visited(pages)
+    assert pages.stats["bytes_read"] > 0
+    closed(pages, device, host)
+
+
+@pytest.mark.parametrize("nbytes", [4096, 4097, 12_280])
+def test_checksums_are_those_of_the_store(nbytes: int) -> None:
+    length, seeds = -(-nbytes // 4096) * 4096, np.array([0, 1, 1 << 31])
+    data = np.random.default_rng(nbytes).integers(0, 256, (len(seeds), length), dtype=np.uint8)
+    clean = np.where(np.arange(length) < nbytes, data, 0).astype(np.uint8)
+    written = [checksum(row, int(seed)) for row, seed in zip(clean, seeds, strict=True)]
+    table = np.array([(w, s, nbytes, length) for w, s in zip(written, seeds, strict=True)], np.uint64)
+    frames, whole = np.array([2, 0, 1], np.uint32), np.uint32(0xFFFFFFFF)
+
+    def damaged(words: np.ndarray) -> int:
+        found = np.full(1, whole)
+        sums._launcher()(
+            gpu.Stream(), 3, sums.BLOCK, 0, np.uint32(0), words, np.uint64(length // 8), table, frames,
+            sums._CONSTANTS, found, 1, 2,
+        )  # fmt: skip
+        return int(found[0])
+
+    laid = data[[1, 2, 0]].reshape(-1).view(np.uint64)
+    assert damaged(laid.copy()) == whole
+    for byte in (0, nbytes // 2, nbytes - 1):
+        changed = laid.copy()
+        changed.view(np.uint8)[byte] ^= 1
+        assert damaged(changed) == 1 * 2 + 1  # page 1 lies in the first frame
+        assert not changed.view(np.uint8)[:nbytes].any()
+        assert changed[length // 8 :].tolist() == laid[length // 8 :].tolist()
 
 
 @pytest.mark.parametrize("place", ["host", "disk"])

@@ -32,6 +32,12 @@ from penstock.errors import ProgramError  # noqa: E402
 from penstock.memory.device import Keyed, width_of  # noqa: E402
 from penstock.observe.gpus import missing  # noqa: E402
 
+with contextlib.suppress(ImportError):  # the simulator has none
+    # A batch of few pages is no mistake: nobody wants to hear of it at each kernel's first launch.
+    from numba.cuda.core import config
+
+    config.CUDA_LOW_OCCUPANCY_WARNINGS = 0
+
 cupy: Any = None
 if not SIMULATED and importlib.util.find_spec("cupy") is not None:
     cupy = importlib.import_module("cupy")
