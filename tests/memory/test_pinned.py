@@ -7,7 +7,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from penstock.memory import gpu, pinned
+from penstock.memory import pinned
+from penstock.memory.gpu import pinning as door
 from penstock.memory.ledger import Ledger
 from penstock.memory.pinned import Pinned, pinning
 
@@ -43,8 +44,8 @@ class Driver:
 @pytest.fixture
 def driver(monkeypatch: pytest.MonkeyPatch) -> Driver:
     made = Driver()
-    monkeypatch.setattr(gpu, "SIMULATED", False)
-    monkeypatch.setattr(gpu, "cupy", made)
+    monkeypatch.setattr(door, "SIMULATED", False)
+    monkeypatch.setattr(door, "cupy", made)
     return made
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from penstock.memory import gpu, staging
+from penstock.memory.gpu import arrays
 
 
 class Late:
@@ -68,7 +69,7 @@ def small(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> li
     monkeypatch.setattr(gpu, "using", lambda device: contextlib.nullcontext())
     monkeypatch.setattr(gpu, "device_of", lambda array: 0)
     monkeypatch.setattr(gpu, "pinned", pinned)
-    monkeypatch.setattr(gpu, "STAGED", 64)
+    monkeypatch.setattr(arrays, "STAGED", 64)
     monkeypatch.setattr(staging, "HALF", 64)
     monkeypatch.setattr(staging, "_PART", 10)
     return taken
