@@ -123,16 +123,14 @@ class Count:
 
 
 def opened(
-    direction: Direction, columns: Sequence[str] = (), *, frames: int | None = None, host: int = 1 << 30,
-    verify: bool = True, **options: Any,
-) -> tuple[DevicePages, Ledger, Ledger]:  # fmt: skip
+    direction: Direction, columns: Sequence[str] = (), *, frames: int | None = None, host: int = 1 << 30, **options: Any
+) -> tuple[DevicePages, Ledger, Ledger]:
     """Pages in device memory for so many frames, or for all of them."""
     room = DevicePages.needed(direction, columns)
     if frames is not None:
         room -= (len(direction) - frames) * DevicePages.frame_bytes(direction, columns)
     device, host_ledger = Ledger(room), Ledger(host)
-    chosen = settings(threads=2, verify_checksums=verify)
-    pages = DevicePages(direction, columns, device, host_ledger, chosen, room=room, **options)
+    pages = DevicePages(direction, columns, device, host_ledger, settings(threads=2), room=room, **options)
     return pages, device, host_ledger
 
 
@@ -198,9 +196,7 @@ PAIRS += [(1, "disk", "lru"), (2, "disk", "resident"), (7, "disk", "lru")]
 def test_streamed_pages_are_all_visited(policy: str, place: str, frames: int) -> None:
     direction = mixed()
     limit = None if place == "host" else 120_000
-    # Simulated checks take seconds: one size of the ring has them.
-    options = {"policy": policy, "host_room": limit, "verify": frames == 7}
-    pages, device, host = opened(direction, ["a", "b"], frames=frames, **options)
+    pages, device, host = opened(direction, ["a", "b"], frames=frames, policy=policy, host_room=limit)
     assert pages.source == place
     rng = np.random.default_rng(frames)
     for k in range(2):
@@ -321,7 +317,8 @@ def from_disk(direction: Direction, columns: Sequence[str] = ()) -> tuple[Device
     return found
 
 
-def test_a_damaged_page_of_a_column_is_named(tmp_path: Path) -> None:
+def test_a_damaged_page_of_a_column_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sums, "BY_KERNEL", True)
     direction = mixed(tmp_path)
     last = len(direction) - 1
     with direction.column_path("b", 0).open("r+b") as file:

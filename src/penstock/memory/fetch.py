@@ -118,7 +118,7 @@ class Fetch:
         return Parcel(pages, frames, pieces, np.array(reads, READ), copies, ends)
 
     def run(
-        self, count: int, parcel: Callable[[int], Parcel], take: Take, *, meanwhile: Callable[[], None] | None
+        self, count: int, parcel: Callable[[int], Parcel], take: Take, *, meanwhile: Callable[[], None] | None = None
     ) -> None:
         """Bring so many batches to the device, batch k by thread k % `threads`, and do something else meanwhile. The
         first error stops it and is raised, as an interrupt is."""

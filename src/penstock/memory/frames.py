@@ -16,11 +16,11 @@ from penstock.errors import DoesNotFit, UsageError
 from penstock.memory import gpu
 from penstock.memory.buffers import PAGE
 from penstock.memory.cache import Policy
-from penstock.memory.fetch import Fetch
+from penstock.memory.fetch import Fetch, Parcel
 from penstock.memory.ledger import Ledger
 from penstock.memory.orders import Order, Orders, upload
 from penstock.memory.pages import PageFeed
-from penstock.memory.pinned import Pinned, pinning
+from penstock.memory.pinned import Pinned
 from penstock.memory.pool import Layout, Pool
 from penstock.memory.share import part_of, whole_of
 from penstock.memory.shelf import NOWHERE, Shelf
@@ -199,16 +199,18 @@ class DevicePages(Visits):
         staying = self._shelf.staying
         self._stored_from = self._stored_to = staying
         with ExitStack() as held:
-            reading = staying
+            if self.settings.verify_checksums and self._pool.plain and count:
+                self._sums = Sums(self._pool, self.frame_of)
             if self.source == "host" and self._lender is not None and self._borrows():
                 self._stored, self._stored_from = self._lender._stored, self._lender._stored_from
                 self._stored_to = count
             elif stored := self._storable(staying):
                 self._stored = Pinned(self._host, layout.arrays(stored), "pinned pages")
-                self._stored_to = reading = staying + stored
+                self._stored_to = staying + stored
                 held.callback(self._stored.close)
-            if reading:
-                self._read(np.arange(reading), staying)
+                self._store(np.arange(staying, self._stored_to))
+            if staying:
+                self._fill(staying)
             if not self.names:  # values of columns are found by frame numbers, too
                 self._span = span(self._pool.arrays[0], self._stored, self.page_words)
             if self._span is not None:
@@ -219,8 +221,6 @@ class DevicePages(Visits):
             if self.source == "disk":
                 fetch = Fetch(self._pool, self._host, self.settings, [lane.stream for lane in self._readers])
                 self._fetch = held.enter_context(fetch)
-                if self.settings.verify_checksums and self._pool.plain:
-                    self._sums = Sums(self._pool, self.frame_of)
             self._held.push(held.pop_all())
         if self._whole is not None:
             self._whole.resize(self._host.used)
@@ -240,33 +240,43 @@ class DevicePages(Visits):
         spare = self._host.free - max(reading, min(fetching, self._host.free // 4)) - (1 + len(self.names)) * PAGE
         return min(max(0, spare // each), count - staying)
 
-    def _read(self, pages: np.ndarray, staying: int) -> None:
-        """Pages up to `staying` go to their frames, the others to the host's memory."""
-        total = len(pages) * self.layout.nbytes
-        workers = max(1, min(self.settings.threads, len(pages), -(-total // _READER)))
-        settings = replace(self.settings, threads=workers)
-        streams = [gpu.Stream() for _ in range(workers)]
-        stored = self._stored.arrays if self._stored is not None else []
-        with ExitStack() as held:
-            buffers = self._pool.buffers(workers, self._host, held)
-            whole = whole_of(self.direction)
-            feed = held.enter_context(PageFeed(whole, self._host, settings, columns=self.names, cache=0))
-            held.enter_context(pinning(feed.memory, total))
-            first, _, step = part_of(self.direction)
+    def _fill(self, staying: int) -> None:
+        """Bring pages to the frames where they stay."""
+        streams = [gpu.Stream() for _ in range(self._readers_for(staying, self._fetching))]
+        self._frame[:staying] = np.arange(staying)
+        gpu.fill(self._frame_of[:staying], self._frame[:staying])
+
+        def take(thread: int, number: int, parcel: Parcel, copied: int) -> None:
+            with self._lock:
+                self.stats["bytes_copied"] += copied
+                if self._sums is not None:
+                    self._sums.check(streams[thread], int(parcel.pages[0]), len(parcel.pages), 0)
+
+        with Fetch(self._pool, self._host, self.settings, streams) as fetch:
+            per = max(1, _FROM_DISK // self.layout.nbytes)
+            parcels = fetch.parcels(np.arange(staying), np.arange(staying), per)
+            fetch.run(len(parcels), parcels.__getitem__, take)
+            self.stats["bytes_read"] += fetch.bytes_read
+        self._refuse_damaged()
+
+    def _store(self, pages: np.ndarray) -> None:
+        """Read pages into the host's memory."""
+        assert self._stored is not None
+        stored, first_page = self._stored.arrays, int(pages[0])
+        settings = replace(self.settings, threads=self._readers_for(len(pages), self.settings.threads))
+        first, _, step = part_of(self.direction)
+        with PageFeed(whole_of(self.direction), self._host, settings, columns=self.names, cache=0) as feed:
 
             def take(worker: int, number: int, parts: tuple[np.ndarray, ...]) -> None:
                 page = (number - first) // step
-                if page >= staying:
-                    self._pool.keep(stored, page - staying, page, parts)
-                    return
-                values = self._pool.values(page, parts, buffers[worker])
-                with gpu.using(self._gpu):
-                    with self._lock:
-                        self.stats["bytes_copied"] += self._pool.copy(streams[worker], page, values)
-                    streams[worker].record().synchronize()
+                self._pool.keep(stored, page - first_page, page, parts)
 
             feed.run_raw(first + pages * step, take)
             self.stats["bytes_read"] += feed.stats["bytes_read"]
+
+    def _readers_for(self, pages: int, most: int) -> int:
+        """Threads that so many pages are worth."""
+        return max(1, min(most, pages, -(-pages * self.layout.nbytes // _READER)))
 
     def close(self) -> None:
         """Wait for what is started, and give all memory back. Views of it must be gone by then, too."""

@@ -57,10 +57,9 @@ class Pinned:
 
 
 @contextmanager
-def pinning(memory: np.ndarray, copied: int | None = None) -> Iterator[None]:
-    """Memory of somebody else's, pinned while it is used here; if it is known that little will be `copied` from it, it
-    stays as it is."""
-    pinned = (copied is None or copied >= WORTH) and gpu.pin(memory)
+def pinning(memory: np.ndarray) -> Iterator[None]:
+    """Memory of somebody else's, pinned while it is used here."""
+    pinned = gpu.pin(memory)
     try:
         yield
     finally:

@@ -275,14 +275,17 @@ class Visits:
             meanwhile()
         try:
             self._fetch.run(count, parcel, take, meanwhile=None if alone else meanwhile)
-            damaged = self._sums.damaged() if self._sums is not None else None
+            self._refuse_damaged()
         except BaseException:
             self._shelf.forget()
             raise
         finally:
             self.stats["bytes_read"] += self._fetch.bytes_read - before
+
+    def _refuse_damaged(self) -> None:
+        """Wait for the pages that were checked."""
+        damaged = self._sums.damaged() if self._sums is not None else None
         if damaged is not None:
-            self._shelf.forget()
             raise self.direction.damage(*damaged)
 
     def _check(self, lane: Lane, first: int, count: int) -> None:
