@@ -147,6 +147,7 @@ def explain(algorithm: str | Program, graph: Any, *, analyze: bool = False, **op
     import sys
 
     from penstock.algorithms import registry
+    from penstock.algorithms.job import how_many
     from penstock.engine.explain import Stage
     from penstock.engine.explain import explain as told
 
@@ -158,7 +159,8 @@ def explain(algorithm: str | Program, graph: Any, *, analyze: bool = False, **op
     else:
         most = rest.get("max_iter")
         note = "at most, stops at the tolerance" if "tol" in rest else ""
-        name, stages = algorithm.name, [Stage(algorithm, None if most is None else int(most), note)]
+        seeds = how_many(rest["source"]) if rest.get("source") is not None else 0
+        name, stages = algorithm.name, [Stage(algorithm, None if most is None else int(most), note, seeds=seeds)]
     # Who has run programs of this form has the kernels' library loaded, if not the kernels.
     warm = any(f"penstock.engine.cpu.{stage.program.form}" in sys.modules for stage in stages)
     found = told(
