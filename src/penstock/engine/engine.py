@@ -14,7 +14,7 @@ import numpy as np
 
 from penstock.config import Settings
 from penstock.engine.checkpoint import Checkpoint
-from penstock.engine.place import place
+from penstock.engine.place import one_gpu, place
 from penstock.engine.plan import Plan, make_plan, stream_bytes
 from penstock.engine.program import Program
 from penstock.engine.vectors import Slots, Vectors
@@ -168,8 +168,8 @@ class Engine:
 
         folder, why = place(program, self.store, self.settings, loaded=self._lent)
         self.stats.note(device=folder, **({"why_not_gpu": why} if why else {}))
-        if folder == "gpu" and self.settings.gpu_devices > 1 and program.form != "combine":
-            self.stats.note(why_one_gpu=f"{program.form} programs run on one GPU")
+        if folder == "gpu" and self.settings.gpu_devices > 1 and (one := one_gpu(program)):
+            self.stats.note(why_one_gpu=one)
         return importlib.import_module(f"penstock.engine.{folder}.{program.form}").run, folder
 
     @property

@@ -46,12 +46,19 @@ def unfit(program: Program, store: Store, settings: Settings) -> str:
         return f"{program.form} programs run on the CPU"
     if store.vertices >= 1 << 32:
         return "a graph of 2**32 vertices or more runs on the CPU"
-    if isinstance(program, Combine) and getattr(program, "edge_state", None):
-        return "programs with edge state run on the CPU"
     if settings.checkpoint is not None and (program.form == "row" or settings.gpu_devices > 1):
         what = "row programs" if program.form == "row" else "runs over several GPUs"
         return f"{what} with a checkpoint are on the CPU"
     return ""
 
 
-__all__ = ["place", "unfit"]
+def one_gpu(program: Program) -> str:
+    """Why a program runs on one GPU, however many it is given."""
+    if program.form != "combine":
+        return f"{program.form} programs run on one GPU"
+    if isinstance(program, Combine) and program.edge_state:
+        return "programs with edge_state run on one GPU"
+    return ""
+
+
+__all__ = ["one_gpu", "place", "unfit"]

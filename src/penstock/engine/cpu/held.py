@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.engine.cpu.kernels import CombineKernels, combine_kernels
-from penstock.engine.cpu.parts import read_column
+from penstock.engine.cpu.parts import arc_vectors, named_arcs, read_column
 from penstock.engine.kernels import bits
 from penstock.engine.plan import Plan, Sides, number_dtype, sides_of
 from penstock.engine.program import Combine
@@ -56,16 +56,8 @@ class Held:
             vectors[name] if name in vectors else read_column(engine, slots, name, spilled=split)
             for name in program.stored_reads()
         )
-        from_disk = plan.tier == "disk"
-        directions = [self.store.direction(name) for name in plan.sides] if program.edge_state else []
-        self.edge_state = {
-            direction.name: tuple(
-                make(direction.arcs, kind, f"{name} of the arcs", spilled=from_disk and direction.arcs > 0)
-                for name, kind in program.edge_fields().items()
-            )
-            for direction in directions
-        }
-        self.spilled = split or (from_disk and bool(self.edge_state))
+        self.edge_state = arc_vectors(engine, program, plan)
+        self.spilled = split or (plan.tier == "disk" and bool(self.edge_state))
         self.zero = program.combine.zero(program.contribution_dtype(number))
         shape = (lambda n: n) if lanes == 1 else (lambda n: (n, lanes))
         self.message = (
@@ -228,10 +220,8 @@ class Held:
 
     def vectors(self) -> dict[str, np.ndarray]:
         """What a checkpoint holds."""
-        arcs = {
-            f"arcs.{side}.{name}": array for side, fields in self.arc_fields().items() for name, array in fields.items()
-        }
-        return {**dict(zip(self.program.state, self.state, strict=True)), **arcs, "front.bits": self.front}
+        state = dict(zip(self.program.state, self.state, strict=True))
+        return {**state, **named_arcs(self.arc_fields()), "front.bits": self.front}
 
     def arc_fields(self) -> dict[str, dict[str, np.ndarray]]:
         """What arcs keep, by side and field."""

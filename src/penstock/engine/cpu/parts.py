@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from penstock.engine.compile import adapters, make_kernel, usable
-from penstock.engine.plan import read_dtype
-from penstock.engine.program import Program
+from penstock.engine.plan import Plan, read_dtype
+from penstock.engine.program import Combine, Program
 from penstock.engine.vectors import Slots
 from penstock.memory.fingerprint import fingerprint
 
@@ -65,6 +66,25 @@ def read_column(engine: Engine, slots: Slots, name: str, *, spilled: bool = Fals
         found[slot] = column.read(number, number + 1)[0]
     # Isolated vertices are alike for all degrees; what the user knows of them cannot matter without arcs.
     return found
+
+
+def arc_vectors(engine: Engine, program: Combine, plan: Plan) -> dict[str, tuple[np.ndarray, ...]]:
+    """The fields of the arcs of each direction, in their order; from disk they lie in files."""
+    directions = [engine.store.direction(name) for name in plan.sides] if program.edge_state else []
+    return {
+        direction.name: tuple(
+            engine.vectors.make(
+                direction.arcs, kind, f"{name} of the arcs", spilled=plan.tier == "disk" and direction.arcs > 0
+            )
+            for name, kind in program.edge_fields().items()
+        )
+        for direction in directions
+    }
+
+
+def named_arcs(fields: Mapping[str, Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    """What arcs keep, by side and field, as a checkpoint has it."""
+    return {f"arcs.{side}.{name}": array for side, named in fields.items() for name, array in named.items()}
 
 
 def initialise(kernels: Kernels, engine: Engine, slots: Slots, lo: int, hi: int, *window: Any) -> None:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from penstock.engine.cpu.direction import ALPHA, BETA, PUSH_COST
+from penstock.engine.cpu.parts import arc_vectors, named_arcs
+from penstock.engine.gpu.arcs import OnHost
 from penstock.engine.gpu.functions import plain_kernel
 from penstock.engine.gpu.held import Held, Window, blocks
 from penstock.engine.gpu.kernels import slots as each
 from penstock.engine.gpu.plan import make_device_plan
 from penstock.engine.kernels import bits
+from penstock.engine.place import one_gpu
 from penstock.engine.plan import Plan
 from penstock.engine.program import Combine, Iterations
 from penstock.engine.vectors import Slots
@@ -56,8 +60,8 @@ class CombineRun(Held):
     unseen: int | None = None
 
     def resident(self) -> bool:
-        """Whether all arcs are on the device."""
-        return all(side.resident for side in self.arcs.values())
+        """Whether all arcs are on the device, with what they keep."""
+        return all(side.resident for side in self.arcs.values()) and all(each.whole for each in self.fields.values())
 
     # ---- which way
 
@@ -222,6 +226,14 @@ class CombineRun(Held):
             self.stream.synchronize()
             gpu.fill(self.message.array[: hi - lo], self.host_message[lo:hi])
 
+    def _visit(self, name: str, wanted: Wanted, launch: Callable[..., None]) -> None:
+        """Start kernels over pages. `launch` takes first what the arcs keep, which may come with the pages."""
+        side, fields = self.arcs[name], self.fields.get(self.store.direction(name).name)
+        if fields is None:
+            side.visit(wanted.pages, partial(launch, ()), in_place=wanted.cost)
+        else:
+            fields.visit(side, wanted.pages, wanted.cost, launch)
+
     def _pull(self, name: str, pages: Mapping[str, Wanted], near: Window, far: tuple[int, int], *, fused: bool) -> None:
         side, filters = self.arcs[name], {"ranged": self.ranged, "windowed": self.windowed}
         words, limit = np.uint64(side.page_words), np.uint32(side.limit)
@@ -234,17 +246,19 @@ class CombineRun(Held):
         sent = (self.message.arg, first, size, self.front.arg)
         here = (near.near, near.room, near.state, near.reads, given, self.scalars.arg)
 
-        def launch(stream: gpu.Stream, order: Any, tasks: int, segment_order: Any, segments: int) -> None:
+        def launch(
+            kept: Any, stream: gpu.Stream, order: Any, tasks: int, segment_order: Any, segments: int
+        ) -> None:  # fmt: skip
             pieces(
                 stream, segments, BLOCK, segment_order, side.segments, side.heavy, side.words, words, side.columns,
-                side.strides, side.frame_of, *sent, *here, parts.arg, arrived.arg,
+                side.strides, kept, side.frame_of, *sent, *here, parts.arg, arrived.arg,
             )  # fmt: skip
             gather(
-                stream, tasks, BLOCK, order, side.tasks, limit, side.words, words, side.columns, side.strides,
+                stream, tasks, BLOCK, order, side.tasks, limit, side.words, words, side.columns, side.strides, kept,
                 side.first_of, side.vertices_of, side.frame_of, *sent, *here, self.after.arg, totals, self.touched.arg,
             )  # fmt: skip
 
-        side.visit(pages[name].pages, launch, in_place=pages[name].cost)
+        self._visit(name, pages[name], launch)
         make("finish", **filters, fused=fused)(
             self.stream, blocks(len(side.work.vertex)), BLOCK, side.heavy, side.part_start, parts.arg, arrived.arg,
             *here, self.after.arg, totals, self.touched.arg,
@@ -261,17 +275,19 @@ class CombineRun(Held):
             self.scalars.arg, first, size, self.totals.arg, self.touched.arg,
         )  # fmt: skip
 
-        def launch(stream: gpu.Stream, order: Any, tasks: int, segment_order: Any, segments: int) -> None:
+        def launch(
+            kept: Any, stream: gpu.Stream, order: Any, tasks: int, segment_order: Any, segments: int
+        ) -> None:  # fmt: skip
             pieces(
                 stream, segments, BLOCK, segment_order, side.segments, side.heavy, side.words, words, side.columns,
-                side.strides, side.frame_of, *here,
+                side.strides, kept, side.frame_of, *here,
             )  # fmt: skip
             carry(
-                stream, tasks, BLOCK, order, side.tasks, limit, side.words, words, side.columns, side.strides,
+                stream, tasks, BLOCK, order, side.tasks, limit, side.words, words, side.columns, side.strides, kept,
                 side.first_of, side.vertices_of, side.frame_of, *here,
             )  # fmt: skip
 
-        side.visit(pages[name].pages, launch, in_place=pages[name].cost)
+        self._visit(name, pages[name], launch)
 
     def _carry(self, pull: bool, pages: Mapping[str, Wanted]) -> None:
         """Gather into totals, window by window and range by range, then update."""
@@ -293,7 +309,10 @@ class CombineRun(Held):
                     for name in self.sides.pull:
                         self._pull(name, self._between(pages, lo, hi), near, far, fused=False)
                 else:
-                    # The window's totals are at the far ends; the senders are the other range.
+                    # The window's totals are at the far ends; the senders are the other range. What arcs keep depends
+                    # on the wishes there.
+                    if self.fields and self.program.wants is not None:
+                        self.window(lo, hi)
                     self._far(*far)
                     for name in self.sides.push:
                         self._push(name, self._between(pages, *far), Window(*far, *self._args()), (lo, hi))
@@ -343,7 +362,7 @@ or looks at the progress, should not wait for minutes."""
 
 def _all_at_once(engine: Engine, held: CombineRun | DevicesRun, count: int, bar: Any) -> None:
     """Supersteps whose number is known: the GPU need not wait for the host between them."""
-    most = min(AT_ONCE[source] for source in engine.gpu.sources | {"device"})
+    most = min(AT_ONCE[source] for source in engine.gpu.sources | {"device" if held.resident() else "host"})
     while count:
         some = min(count, most)
         began = time.perf_counter()
@@ -386,6 +405,7 @@ def _resumed(
     params: dict[str, Any],
     slots: Slots,
     vectors: dict[str, np.ndarray],
+    arcs: dict[str, tuple[np.ndarray, ...]],
     saver: Checkpoint,
     found: dict[str, Any],
 ) -> CombineRun:
@@ -395,7 +415,8 @@ def _resumed(
         for name, kind in program.fields().items()
     }
     front = np.zeros(bits.words_for(slots.count), np.uint64)
-    numbers = saver.restore(found, {**state, "front.bits": front})
+    named = named_arcs({side: dict(zip(program.edge_state, fields, strict=True)) for side, fields in arcs.items()})
+    numbers = saver.restore(found, {**state, **named, "front.bits": front}, engine.vectors.drop)
     held = _alone(engine, program, params, slots, {**vectors, **state}, front if program.frontier else None)
     for name in held.noted():
         setattr(held, name, numbers[name])
@@ -412,20 +433,38 @@ def run(
     active: np.ndarray | None,
     until: Until | None,
 ) -> Outcome:
-    """Supersteps until nothing is active, or `until` says so."""
+    with engine.ledger.reserve(plan.edge_window_bytes, "state of arcs"):
+        return _supersteps(engine, program, plan, params, slots, vectors, active, until)
+
+
+def _supersteps(
+    engine: Engine,
+    program: Combine,
+    plan: Plan,
+    params: dict[str, Any],
+    slots: Slots,
+    vectors: dict[str, np.ndarray],
+    active: np.ndarray | None,
+    until: Until | None,
+) -> Outcome:
     from penstock.engine.engine import Outcome
 
     stats, saver = engine.stats, engine.checkpoint
     held: CombineRun | DevicesRun
+    arcs: dict[str, tuple[np.ndarray, ...]] = {}
     with stats.phase("prepare"):
-        if engine.settings.gpu_devices > 1:
+        if engine.settings.gpu_devices > 1 and not one_gpu(program):
             from penstock.engine.gpu.devices import DevicesRun
 
             held, saver = DevicesRun(engine, program, params, slots, vectors, active), None
-        elif saver is not None and (found := saver.begin(program, params, slots.seeds)) is not None:
-            held = _resumed(engine, program, params, slots, vectors, saver, found)
         else:
-            held = _alone(engine, program, params, slots, vectors, active)
+            arcs = arc_vectors(engine, program, plan)
+            found = saver.begin(program, params, slots.seeds) if saver is not None else None
+            if saver is not None and found is not None:
+                held = _resumed(engine, program, params, slots, vectors, arcs, saver, found)
+            else:
+                held = _alone(engine, program, params, slots, vectors, active)
+            held.arcs_on_host = OnHost(arcs, plan.tier == "disk", found is not None)
     try:
         with stats.phase("load"):
             held.open_sides()
@@ -444,7 +483,7 @@ def run(
                 if saver is not None and saver.due(held.step):
                     assert isinstance(held, CombineRun)
                     with stats.phase("checkpoint"):
-                        saver.save(held.vectors(), held.noted())
+                        saver.save(held.vectors(), held.noted(), engine.vectors.drop)
                 if not program.frontier and until is None:
                     break
         with stats.phase("copy back"):
@@ -452,4 +491,5 @@ def run(
     finally:
         held.close()
     state = dict(zip(program.state, held.host_state, strict=True))
-    return Outcome(state, slots, held.step, float(held.change), front)
+    kept = held.arc_fields() if isinstance(held, CombineRun) else {}
+    return Outcome(state, slots, held.step, float(held.change), front, kept)

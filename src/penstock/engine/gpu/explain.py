@@ -11,7 +11,7 @@ from typing import Any
 
 from penstock.config import Settings, format_size
 from penstock.engine.model import TRAVERSAL, Prediction, fetched_bytes, heat
-from penstock.engine.place import place, unfit
+from penstock.engine.place import one_gpu, place, unfit
 from penstock.engine.plan import Plan
 from penstock.engine.program import Combine, Program, Sweep
 from penstock.engine.rates import GpuRates, Rates, load_gpu
@@ -98,9 +98,10 @@ def on_device(
     told = None
     if kept is not None:
         told = _predict(program, plan, found, store, kept, rates, passes, streamed, source, loaded=loaded)
+    devices = 1 if one_gpu(program) else settings.gpu_devices
     return OnDevice(
-        "gpu", "", not_here, name, limit, found, source, cached, streamed, settings.gpu_devices, settings.gpu_strategy,
-        told, smallest=found.smallest,
+        "gpu", "", not_here, name, limit, found, source, cached, streamed, devices, settings.gpu_strategy, told,
+        smallest=found.smallest,
     )  # fmt: skip
 
 
@@ -158,6 +159,7 @@ def _predict(
         arcs, vertices = heat(store, side)
         fetch += curve.seconds(arcs, vertices * width) if width else store.direction(side).arcs * curve.nearest
     fetch *= found.ranges
+    fetch += 2 * found.arcs_bytes / kept.memory  # read and written
     share = 1.0
     if traverses:
         share, passes = TRAVERSAL["memory" if found.resident else "disk"], 1
@@ -165,13 +167,17 @@ def _predict(
     copy = streamed / pace * share
     windows = found.ranges * found.windows
     launches = (KERNELS * windows + 2 * (windows + streamed // BATCH)) * kept.launch
-    state = 2 * windows * found.state_bytes / kept.copy if found.windows > 1 else 0.0
+    state = 2 * windows * found.vector_bytes / kept.copy if found.windows > 1 else 0.0
+    # What arcs keep comes before their pages' kernels and goes after them; beside files that is quick.
+    state += found.arcs_passing * share * (2 / kept.copy if plan.tier == "memory" else rates.part)
     once = max(copy, fetch * min(1.0, share)) + launches + state
     read = 0 if loaded and source == "device" else found.pages_bytes if source != "disk" else int(streamed * passes)
     phases = {"load": 0.0 if source == "disk" else read / rates.load, "run": passes * once}
     bound = {"host": "copying to the GPU", "disk": "disk"}[source] if copy > fetch else "memory of the GPU"
     if launches > max(copy, fetch):
         bound = "starting kernels"
+    if state > max(copy, fetch, launches):
+        bound = "copying state"
     parts = {"copy": copy, "fetch": fetch, "launch": launches, "state": state}
     return Prediction(sum(phases.values()), phases, int(read), bound, passes, estimate=traverses, parts=parts)
 
@@ -202,7 +208,9 @@ def _held(told: OnDevice) -> list[Any]:
     plan = told.plan
     parts = f" at a time, in {plan.windows} windows" if plan.windows > 1 else ""
     parts = f" at a time, in {plan.ranges} ranges" if plan.ranges > 1 else parts
-    found: list[Any] = [(f"state {format_size(plan.state_bytes)}{parts}", [])]
+    found: list[Any] = [(f"state {format_size(plan.vector_bytes)}{parts}", [])]
+    if plan.arcs_bytes:
+        found.append((f"state of the arcs {format_size(plan.arcs_bytes)}", _passing(plan)))
     if told.source == "device":
         found.append((f"all pages on the device, {format_size(plan.pages_bytes)}", []))
     else:
@@ -215,6 +223,15 @@ def _held(told: OnDevice) -> list[Any]:
     found.append((f"device memory: {format_size(plan.limit)} allowed", []))
     found.append((f"smallest gpu_memory_limit: {format_size(plan.smallest)}", []))
     return found
+
+
+def _passing(plan: Any) -> list[Any]:
+    """What arcs keep and has no room on the device."""
+    if not plan.arcs_passing:
+        return []
+    stays, window = format_size(plan.arcs_kept_bytes), format_size(plan.arcs_window_bytes)
+    rest = f"the rest comes with its pages, {window} at a time, {format_size(plan.arcs_passing)} a pass there and back"
+    return [(f"{stays} stay there", []), (rest, [])]
 
 
 __all__ = ["OnDevice", "lines", "on_device"]

@@ -114,6 +114,23 @@ def gpu_adapters(program: Program, *, flagged: bool) -> SimpleNamespace:
     return found
 
 
+def arc_adapters(program: Combine) -> SimpleNamespace:
+    """`arc_values`, `store_arc`, `arcs_from` where arcs may keep something: `k` is what `ArcFields` gives kernels, or
+    nothing, `b` where that of a page begins."""
+    kept = range(len(program.edge_state))
+    values = [f"c[{n}][np.uint64(f) * s[{n}] + np.uint64(a)]" for n in range(len(program.columns))]
+    values += [f"k[{n + 2}][b + np.uint64(a)]" for n in kept]
+    edge = f"Edge({', '.join(values)})" if values else "()"
+    stored = "".join(f"    k[{n + 2}][b + np.uint64(a)] = new[{n + 1}]\n" for n in kept)
+    sources = {
+        "arc_values": f"def arc_values(c, s, f, k, b, a):\n    return {edge}\n",
+        "store_arc": f"def store_arc(k, b, a, new):\n{stored}    return new{'[0]' if kept else ''}\n",
+        "arcs_from": f"def arcs_from(k, page):\n    return {'k[0][page] - k[1]' if kept else 'np.uint64(0)'}\n",
+    }
+    names = {"Edge": edge_class(program), "np": np}
+    return SimpleNamespace(**{key: inlined(_made(key, source, **names)) for key, source in sources.items()})
+
+
 class GpuKernels:
     """`kernels.make("pull", fused=True)`: the kernels of one combine program, made when first used."""
 
@@ -154,6 +171,8 @@ class GpuKernels:
         found.get = inlined(_made("get", f"def get(m, i, j):\n    return m[{at}]\n"))
         found.put = inlined(_made("put", f"def put(m, i, j, value):\n    m[{at}] = value\n"))
         found.__dict__.update(_totals(program, self.number).__dict__)
+        found.__dict__.update(arc_adapters(program).__dict__)
+        found.kept = bool(program.edge_state)
         if program.bucketed is not None:
             field = program.fields()[program.bucketed.field]
             found.field = list(program.state).index(program.bucketed.field)

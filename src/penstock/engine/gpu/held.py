@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock.engine.cpu.parts import read_column
+from penstock.engine.cpu.parts import named_arcs, read_column
+from penstock.engine.gpu.arcs import ArcFields, OnHost
 from penstock.engine.gpu.functions import gpu_kernels, held_dtype, plain_kernel, totals_dtype
 from penstock.engine.gpu.kernels import combine as along
 from penstock.engine.gpu.kernels import slots as each
-from penstock.engine.gpu.plan import DevicePlan
+from penstock.engine.gpu.plan import DevicePlan, device_sides
 from penstock.engine.kernels import bits
 from penstock.engine.monoid import MAX
-from penstock.engine.plan import number_dtype, read_dtype, sides_of
+from penstock.engine.plan import number_dtype, read_dtype
 from penstock.engine.program import Combine
 from penstock.engine.vectors import Slots
 from penstock.memory import gpu
@@ -46,6 +47,9 @@ class Window:
 class Held:
     """The state of one run."""
 
+    arcs_on_host = OnHost({})
+    """What arcs keep; given before the sides are opened."""
+
     def __init__(
         self,
         engine: Engine,
@@ -66,7 +70,7 @@ class Held:
         self.store, number = engine.store, number_dtype(engine.store)
         self.kernels = self.telling = gpu_kernels(program, number, BLOCK)
         self.quiet = gpu_kernels(replace(program, change=None), number, BLOCK) if program.change else self.telling
-        self.sides = sides_of(engine.store, program.along)
+        self.sides = device_sides(program, engine.store)
         self.ranged, self.apart = plan.ranges > 1, plan.windows > 1
         """Whether far state comes range by range; whether near state comes window by window."""
         self.lo, self.hi = span or (0, slots.count)
@@ -125,6 +129,7 @@ class Held:
         self.active, self.arcs_ahead = 0, 0
         self.step, self.change = 0, np.inf
         self._parts: dict[str, tuple[Array, Array]] = {}
+        self.fields: dict[str, ArcFields] = {}
         self._upload()
         if set(program.state) - set(vectors):
             self._initialise()
@@ -278,6 +283,9 @@ class Held:
             self.page_costs = self._array(max(1, most), np.uint32, "page costs")
             if self.program.wants is not None:
                 self.wanted = self._array(-(-self.slots.count // 32) + 1, np.uint32, "wanting")
+        for kept in self.plan.kept:
+            side = self.store.direction(kept.side)
+            self.fields[kept.side] = ArcFields(self._array, side, self.arcs_on_host, kept)
         self.arcs = self.open_pages(names, policy)
 
     def direction(self, name: str) -> Direction:
@@ -323,7 +331,13 @@ class Held:
         front = np.zeros(bits.words_for(self.slots.count), np.uint64)
         found = self.waiting()
         front[: min(len(front), len(found))] = found[: len(front)]
-        return {**dict(zip(self.program.state, self.host_state, strict=True)), "front.bits": front}
+        state = dict(zip(self.program.state, self.host_state, strict=True))
+        return {**state, **named_arcs(self.arc_fields()), "front.bits": front}
+
+    def arc_fields(self) -> dict[str, dict[str, np.ndarray]]:
+        """What arcs keep, by side and field, as the host has it."""
+        names, arrays = self.program.edge_state, self.arcs_on_host.arrays
+        return {side: dict(zip(names, fields, strict=True)) for side, fields in arrays.items()}
 
     def waiting(self) -> np.ndarray:
         """The bits of the vertices that have something to send."""
@@ -337,6 +351,8 @@ class Held:
         if not self.apart:
             for mine, host in zip(self.state, self.host_state, strict=True):
                 gpu.download(mine.array, host)
+        for fields in self.fields.values():
+            fields.save()
 
     def finish(self) -> np.ndarray:
         """Copy the state to the host; returns the frontier's bits."""

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from penstock.engine.gpu.arcs import Kept, arc_bytes, held_bytes, least_bytes, share_out
 from penstock.engine.gpu.functions import held_dtype, totals_dtype
 from penstock.engine.gpu.kernels.combine import CHANGES, SPREAD
-from penstock.engine.plan import arcs_of, number_dtype, read_dtype, sides_of
+from penstock.engine.plan import Sides, arcs_of, number_dtype, read_dtype, sides_of
 from penstock.engine.program import Combine, Sweep
 from penstock.errors import DoesNotFit
 from penstock.memory.frames import DevicePages
@@ -32,7 +33,7 @@ class DevicePlan:
     windows: int
     """How many windows the near state is split into; each is there while its own pages pass."""
     state_bytes: int
-    """Vectors on the device at a time."""
+    """Vectors on the device at a time, and what arcs keep there."""
     pages_bytes: int
     """All pages with their columns, if they could be there."""
     least_bytes: int
@@ -40,6 +41,23 @@ class DevicePlan:
     limit: int
     smallest: int
     """The least device budget that would do."""
+    arcs_bytes: int = 0
+    """What all arcs keep."""
+    arcs_kept_bytes: int = 0
+    """The part of it that stays on the device."""
+    arcs_window_bytes: int = 0
+    """What the rest passes through, with its pages."""
+    kept: tuple[Kept, ...] = ()
+
+    @property
+    def vector_bytes(self) -> int:
+        """What is on the device at a time without what arcs keep."""
+        return self.state_bytes - self.arcs_kept_bytes - self.arcs_window_bytes
+
+    @property
+    def arcs_passing(self) -> int:
+        """Bytes that arcs keep and that go to the device and back in a pass."""
+        return (self.arcs_bytes - self.arcs_kept_bytes) * self.ranges
 
     @property
     def resident(self) -> bool:
@@ -47,7 +65,14 @@ class DevicePlan:
         return self.limit - self.state_bytes >= self.pages_bytes
 
     def as_dict(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.__dataclass_fields__} | {"resident": self.resident}
+        names = [name for name in self.__dataclass_fields__ if name != "kept"]
+        return {name: getattr(self, name) for name in names} | {"resident": self.resident}
+
+
+def device_sides(program: Combine, store: Store) -> Sides:
+    """The directions that a run goes over. What arcs keep is in the order of one: then nothing turns around."""
+    sides = sides_of(store, program.along)
+    return Sides(sides.pull, ()) if program.edge_state and sides.pull else sides
 
 
 def slot_bytes(program: Combine, store: Store) -> tuple[int, int]:
@@ -72,14 +97,14 @@ def make_device_plan(
     program: Combine, store: Store, slots: int, limit: int, ranges: int | None = None, *, seeds: int = 0
 ) -> DevicePlan:
     """Split the state as often as the limit asks for, or `ranges` times at least; refuse what cannot fit."""
-    sides = sides_of(store, program.along)
+    sides = device_sides(program, store)
     names = dict.fromkeys((*sides.pull, *sides.push)) if program.frontier else dict.fromkeys(sides.pull or sides.push)
     directions = {store.direction(name).name: store.direction(name) for name in names}
     whole = sum(DevicePages.needed(side, program.columns) for side in directions.values())
     least = sum(DevicePages.least(side, program.columns) for side in directions.values())
     window, always = slot_bytes(program, store)
     around = always * slots + slots // 4 + beside_bytes(program, store, directions.values(), seeds)
-    fixed = around + least
+    fixed = around + least + least_bytes(program, directions.values())
     most = max(1, slots - 1)
     # Who pulls and updates in one go keeps no totals, if all of the state is there.
     fused = not program.frontier and program.lanes == 1 and len(sides.pull) == 1
@@ -95,7 +120,14 @@ def make_device_plan(
         return window * length if far_ranges > 1 else far * slots + (window - far) * length
 
     def found(far_ranges: int, windows: int) -> DevicePlan:
-        return DevicePlan(far_ranges, windows, around + vectors(far_ranges, windows), whole, least, limit, smallest)
+        held, size = around + vectors(far_ranges, windows), arc_bytes(program)
+        kept = share_out(program, directions.values(), limit - held, pages=(least, whole))
+        held += held_bytes(program, directions.values(), kept)
+        return DevicePlan(
+            far_ranges, windows, held, whole, least, limit, smallest,
+            sum(store.direction(each.side).arcs for each in kept) * size, sum(each.arcs for each in kept) * size,
+            sum(each.window for each in kept) * size, kept,
+        )  # fmt: skip
 
     smallest = fixed + min(whole_state, window * (LEAST_WINDOW + 1))
     count = max(1, min(ranges or 1, most))
@@ -132,4 +164,4 @@ def make_sweep_plan(program: Sweep, store: Store, slots: int, limit: int, *, see
     return DevicePlan(1, 1, state, whole, least, limit, smallest)
 
 
-__all__ = ["DevicePlan", "make_device_plan", "make_sweep_plan"]
+__all__ = ["DevicePlan", "device_sides", "make_device_plan", "make_sweep_plan"]

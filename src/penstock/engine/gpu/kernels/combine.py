@@ -2,7 +2,8 @@
 `penstock.engine.kernels.combine` for their names. Here besides: `kind`, what contributions are held as; `get(message,
 i, j)`, `of_total(totals, i, j)`, `set_total(totals, i, j, value)`, `into(totals, i, j, value)`, which other threads do
 at the same time; `lanes`, `fused`; `windowed`, only vertices in the window from `near` on gather; `ranged`, and only
-neighbours in the range from `far` on count; `block`, the threads of a block.
+neighbours in the range from `far` on count; `block`, the threads of a block. What arcs keep is `kept`: that of a page's
+arc a lies at `begin + a`, where `begin` is `arcs_from(kept, page)`; whoever visits an arc, one thread, stores it.
 
 A kernel goes over tasks, pieces of pages (see `penstock.memory.tasks`): a block takes one, `width` threads each vertex.
 Heavy vertices are left to segments, a block each, whose totals are finished later. What is active or touched is a byte
@@ -42,9 +43,11 @@ def gatherer(c):
     """(total, whether anything arrived) over every `step`-th arc from `a` to `end` of a page."""
     combine, edge, arc_values, zero, kind, get = c.combine, c.edge, c.arc_values, c.zero, c.kind, c.get
     frontier, ranged, numbered, first, loops = c.frontier, c.ranged, c.numbered, c.first, c.loops
-    plain = not (frontier or ranged or first) and loops and not numbered
+    plain, store_arc = not (frontier or ranged or first) and loops and not numbered, c.store_arc
 
-    def gather(n, words, base, a, end, step, columns, strides, frame, message, far, size, front, p, j):
+    def gather(
+        n, words, base, a, end, step, columns, strides, frame, kept, begin, message, far, size, front, p, j
+    ):  # fmt: skip
         total, hit = zero, False
         if plain:
             # Four at a time: a thread waits for memory once, not four times.
@@ -54,10 +57,15 @@ def gatherer(c):
                 w, x = once(words, base + np.uint64(c)), once(words, base + np.uint64(d))
                 k, q = get(message, u, j), get(message, v, j)
                 m, o = get(message, w, j), get(message, x, j)
-                total = kind(combine(total, kind(edge(k, arc_values(columns, strides, frame, a), p))))
-                total = kind(combine(total, kind(edge(q, arc_values(columns, strides, frame, b), p))))
-                total = kind(combine(total, kind(edge(m, arc_values(columns, strides, frame, c), p))))
-                total = kind(combine(total, kind(edge(o, arc_values(columns, strides, frame, d), p))))
+                # All values before anything is stored, or each would wait for the one before.
+                e = arc_values(columns, strides, frame, kept, begin, a)
+                f = arc_values(columns, strides, frame, kept, begin, b)
+                g = arc_values(columns, strides, frame, kept, begin, c)
+                h = arc_values(columns, strides, frame, kept, begin, d)
+                total = kind(combine(total, kind(store_arc(kept, begin, a, edge(k, e, p)))))
+                total = kind(combine(total, kind(store_arc(kept, begin, b, edge(q, f, p)))))
+                total = kind(combine(total, kind(store_arc(kept, begin, c, edge(m, g, p)))))
+                total = kind(combine(total, kind(store_arc(kept, begin, d, edge(o, h, p)))))
                 a = np.uint32(d + step)
         while a < end:
             u = once(words, base + np.uint64(a))
@@ -71,11 +79,12 @@ def gatherer(c):
                 continue
             if frontier or first:
                 hit = True
-            e = arc_values(columns, strides, frame, at)
+            e = arc_values(columns, strides, frame, kept, begin, at)
             if numbered:
-                total = kind(combine(total, kind(edge(u, e, p))))
+                total = kind(combine(total, kind(store_arc(kept, begin, at, edge(u, e, p)))))
             else:
-                total = kind(combine(total, kind(edge(get(message, np.uint32(u - far), j), e, p))))
+                sent = get(message, np.uint32(u - far), j)
+                total = kind(combine(total, kind(store_arc(kept, begin, at, edge(sent, e, p)))))
             if first:
                 break
         return total, hit
@@ -129,12 +138,12 @@ def pull(c):
     gather, merge, fold_warp = gatherer(c), merger(c), folder(c)
     load, store, unpack, update, awake, wants = c.load, c.store, c.unpack, c.update, c.awake, c.wants
     change, fold, combine, kind = c.change, c.fold, c.combine, c.kind
-    of_total, set_total = c.of_total, c.set_total
+    of_total, set_total, arcs_from = c.of_total, c.set_total, c.arcs_from
     frontier, wanted, changing, fused, windowed = c.frontier, c.wanted, c.changing, c.fused, c.windowed
     flagged, lanes, block, held = c.frontier or c.first, c.lanes, c.block, c.held
 
     def pull(
-        order, tasks, heaviest, words, page_words, columns, strides, first_of, vertices_of, frame_of,
+        order, tasks, heaviest, words, page_words, columns, strides, kept, first_of, vertices_of, frame_of,
         message, far, size, front, near, room, state, reads, params, scalars, after, totals, touched,
     ):  # fmt: skip
         sums = cuda.shared.array(block, held)
@@ -146,6 +155,7 @@ def pull(c):
         frame = frame_of[page]
         base = np.uint64(frame) * page_words
         slots = base + page_words - np.uint64(vertices_of[page]) - np.uint64(1)
+        from_arc = arcs_from(kept, page)
         lane = tid & np.uint32(width - np.uint32(1))
         groups = np.uint32(block) // width
         moved = 0.0
@@ -173,8 +183,8 @@ def pull(c):
                 hi = lo
             for j in range(lanes):
                 total, hit = gather(
-                    n, words, base, np.uint32(lo + lane), hi, width, columns, strides, frame, message, far, size,
-                    front, p, j,
+                    n, words, base, np.uint32(lo + lane), hi, width, columns, strides, frame, kept, from_arc, message,
+                    far, size, front, p, j,
                 )  # fmt: skip
                 if width > np.uint32(1):
                     sums[tid] = total
@@ -217,12 +227,12 @@ def pull(c):
 def pull_segments(c):
     """Gather for one piece of a heavy vertex, into its part."""
     gather, merge = gatherer(c), merger(c)
-    load, unpack, wants, kind = c.load, c.unpack, c.wants, c.kind
+    load, unpack, wants, kind, arcs_from = c.load, c.unpack, c.wants, c.kind, c.arcs_from
     wanted, windowed, flagged = c.wanted, c.windowed, c.frontier or c.first
     lanes, block, held = c.lanes, c.block, c.held
 
     def pull_segments(
-        order, segments, heavy, words, page_words, columns, strides, frame_of,
+        order, segments, heavy, words, page_words, columns, strides, kept, frame_of,
         message, far, size, front, near, room, state, reads, params, scalars, parts, arrived,
     ):  # fmt: skip
         sums = cuda.shared.array(block, held)
@@ -230,7 +240,7 @@ def pull_segments(c):
         p = unpack(params, scalars)
         tid = np.uint32(cuda.threadIdx.x)
         segment = order[cuda.blockIdx.x]
-        frame = frame_of[segments[segment, 0]]
+        frame, from_arc = frame_of[segments[segment, 0]], arcs_from(kept, segments[segment, 0])
         base = np.uint64(frame) * page_words
         n = heavy[segments[segment, 3]]
         lo, hi = segments[segment, 1], segments[segment, 2]
@@ -247,8 +257,8 @@ def pull_segments(c):
             hi = lo
         for j in range(lanes):
             total, hit = gather(
-                n, words, base, np.uint32(lo + tid), hi, np.uint32(block), columns, strides, frame, message, far, size,
-                front, p, j,
+                n, words, base, np.uint32(lo + tid), hi, np.uint32(block), columns, strides, frame, kept, from_arc,
+                message, far, size, front, p, j,
             )  # fmt: skip
             sums[tid] = total
             hits[tid] = np.uint8(1) if hit else np.uint8(0)
@@ -323,12 +333,16 @@ def pusher(c):
     """Carry one vertex's message along every `step`-th of its arcs in a page."""
     load, emit, edge, arc_values, wants = c.load, c.emit, c.edge, c.arc_values, c.wants
     into, get, kind, message_kind = c.into, c.get, c.kind, c.message_kind
-    numbered, ranged, wanted, frontier, loops, lanes = c.numbered, c.ranged, c.wanted, c.frontier, c.loops, c.lanes
-    laned = c.lanes > 1
+    numbered, ranged, frontier, loops, lanes = c.numbered, c.ranged, c.frontier, c.loops, c.lanes
+    laned, store_arc = c.lanes > 1, c.store_arc
+    # In ranges its state may not be here, and of several lanes each has its own wish: who takes it in asks. What an arc
+    # keeps cannot wait for that: then the state that is here is that of the range it leads to.
+    asked, asked_there = c.wanted and not c.ranged and c.lanes == 1, c.wanted and c.ranged and c.kept
 
     def carry(
-        n, words, base, a, end, step, columns, strides, frame, sent, near, state, reads, p, far, size, totals, touched
-    ):
+        n, words, base, a, end, step, columns, strides, frame, kept, begin, sent, near, state, reads, p, far, size,
+        totals, touched,
+    ):  # fmt: skip
         while a < end:
             u = once(words, base + np.uint64(a))
             at = a
@@ -337,19 +351,20 @@ def pusher(c):
                 continue
             if ranged and np.uint32(u - far) >= size:
                 continue
-            # In ranges its state may not be here, and of several lanes each has its own wish: who takes it in asks.
-            asked = wanted and not ranged and not laned
             if asked and not wants(load(state, reads, np.uint32(u - near), u, 0), p):
                 continue
-            e = arc_values(columns, strides, frame, at)
+            if asked_there and not wants(load(state, reads, np.uint32(u - far), u, 0), p):
+                continue
+            e = arc_values(columns, strides, frame, kept, begin, at)
             for j in range(lanes):
                 if numbered:
-                    into(totals, np.uint32(u - far), j, kind(edge(n, e, p)))
+                    into(totals, np.uint32(u - far), j, kind(store_arc(kept, begin, at, edge(n, e, p))))
                 elif ranged or laned:
-                    into(totals, np.uint32(u - far), j, kind(edge(get(sent, np.uint32(n - near), j), e, p)))
+                    message = get(sent, np.uint32(n - near), j)
+                    into(totals, np.uint32(u - far), j, kind(store_arc(kept, begin, at, edge(message, e, p))))
                 else:
                     message = message_kind(emit(load(state, reads, np.uint32(n - near), n, j), p))
-                    into(totals, np.uint32(u - far), j, kind(edge(message, e, p)))
+                    into(totals, np.uint32(u - far), j, kind(store_arc(kept, begin, at, edge(message, e, p))))
             if frontier:
                 touched[u] = np.uint8(1)
 
@@ -358,11 +373,11 @@ def pusher(c):
 
 def push(c):
     """Carry the messages of a task's active vertices to the other ends of their arcs, into totals there."""
-    carry, unpack = pusher(c), c.unpack
+    carry, unpack, arcs_from = pusher(c), c.unpack, c.arcs_from
     frontier, ranged, block = c.frontier, c.ranged, c.block
 
     def push(
-        order, tasks, heaviest, words, page_words, columns, strides, first_of, vertices_of, frame_of,
+        order, tasks, heaviest, words, page_words, columns, strides, kept, first_of, vertices_of, frame_of,
         sent, front, near, room, state, reads, params, scalars, far, size, totals, touched,
     ):  # fmt: skip
         p = unpack(params, scalars)
@@ -372,6 +387,7 @@ def push(c):
         frame = frame_of[page]
         base = np.uint64(frame) * page_words
         slots = base + page_words - np.uint64(vertices_of[page]) - np.uint64(1)
+        from_arc = arcs_from(kept, page)
         lane = tid & np.uint32(width - np.uint32(1))
         groups = np.uint32(block) // width
         r = tid // width
@@ -387,8 +403,8 @@ def push(c):
             if hi - lo > heaviest:
                 continue
             carry(
-                n, words, base, np.uint32(lo + lane), hi, width, columns, strides, frame, sent, near, state, reads, p,
-                far, size, totals, touched,
+                n, words, base, np.uint32(lo + lane), hi, width, columns, strides, frame, kept, from_arc, sent, near,
+                state, reads, p, far, size, totals, touched,
             )  # fmt: skip
 
     return push
@@ -396,11 +412,11 @@ def push(c):
 
 def push_segments(c):
     """The same for one piece of a heavy vertex."""
-    carry, unpack = pusher(c), c.unpack
+    carry, unpack, arcs_from = pusher(c), c.unpack, c.arcs_from
     frontier, ranged, block = c.frontier, c.ranged, c.block
 
     def push_segments(
-        order, segments, heavy, words, page_words, columns, strides, frame_of,
+        order, segments, heavy, words, page_words, columns, strides, kept, frame_of,
         sent, front, near, room, state, reads, params, scalars, far, size, totals, touched,
     ):  # fmt: skip
         segment = order[cuda.blockIdx.x]
@@ -410,11 +426,11 @@ def push_segments(c):
         if ranged and np.uint32(n - near) >= room:
             return
         p = unpack(params, scalars)
-        frame = frame_of[segments[segment, 0]]
+        frame, from_arc = frame_of[segments[segment, 0]], arcs_from(kept, segments[segment, 0])
         a = np.uint32(segments[segment, 1] + np.uint32(cuda.threadIdx.x))
         carry(
             n, words, np.uint64(frame) * page_words, a, segments[segment, 2], np.uint32(block), columns, strides, frame,
-            sent, near, state, reads, p, far, size, totals, touched,
+            kept, from_arc, sent, near, state, reads, p, far, size, totals, touched,
         )  # fmt: skip
 
     return push_segments
