@@ -251,6 +251,70 @@ def test_measuring_compiles(ptx: Any) -> None:
     assert ".entry" in ptx(calibrate._nothing.py_func, numbers)
 
 
+# ---- whole kernels over what arcs keep: the simulator, which runs them, knows no types
+
+
+def news(message, e, p):
+    return message * e.weight - e.last, message, not e.shut, e.times + 1
+
+
+def number(v, p):
+    return np.float32(v.number), True
+
+
+def first(v, p):
+    return np.float32(v.number)
+
+
+def sent(v, p):
+    return v.x
+
+
+def taken(v, total, p):
+    return v.x + total, total > 1
+
+
+def some(v, p):
+    return v.x > 0
+
+
+ARC = {"last": "float32", "shut": "bool", "times": "uint16"}
+
+
+@pytest.mark.parametrize("ranged", [False, True])
+@pytest.mark.parametrize("frontier", [False, True])
+@pytest.mark.parametrize("name", ["pull", "pull_segments", "push", "push_segments"])
+def test_kernels_over_what_arcs_keep(ptx: Any, name: str, frontier: bool, ranged: bool) -> None:
+    from penstock.engine.gpu.functions import GpuKernels
+    from penstock.engine.gpu.kernels import combine as along
+
+    program = Combine(
+        "news", {"x": "float32"}, number if frontier else first, ("number",), columns=("weight",), message="float32",
+        emit=sent, edge=news, update=taken if frontier else sum_up, wants=some, frontier=frontier, edge_state=ARC,
+    )  # fmt: skip
+    fused = name == "pull" and not ranged
+    parts = GpuKernels(program, N32, 256)._functions(ranged, fused, False)
+    parts.windowed = ranged
+    words, wide, marks, reals = np.zeros(1, np.uint32), np.zeros(1, np.uint64), np.zeros(1, np.uint8), np.zeros(1)
+    table, single, one = np.zeros((1, 4), np.uint32), np.zeros(1, np.float32), np.uint32(1)
+    arcs = (wide, np.uint64(0), *(np.zeros(1, kind) for kind in program.edge_fields().values()))
+    params = (1, 0, 0.0)
+    work = (words, table, words) if "segments" in name else (words, table, one)
+    pages = (words, np.uint64(1), (np.zeros(1, np.int64),), wide, arcs)
+    pages += (words,) if "segments" in name else (words, words, words)
+    if "pull" in name:
+        more = (single, one, one, words, one, one, (single,), (), params, reals)
+        more += (np.zeros((1, 1), np.float32), marks) if "segments" in name else (marks, single, marks)
+    else:
+        more = (single, words, one, one, (single,), (), params, reals, one, one, single, marks)
+    code = ptx(getattr(along, name)(parts), *work, *pages, *more)
+    assert "st.global.b16" in code or "st.global.u16" in code  # nothing else than `times` has two bytes
+
+
+def sum_up(v, total, p):
+    return v.x + total
+
+
 FORMS: dict[str, Any] = {"combine": combine, "sweep": sweep, "row": row, "pair": pair}
 FOUND = list(programs())
 
