@@ -20,11 +20,11 @@ from penstock.memory import tasks  # noqa: E402
 tasks.BLOCK, tasks.HEAVY, tasks.SEGMENT = 4, 16, 300
 
 import penstock as pk  # noqa: E402
-from engine.test_edge_state import KINDS, PROGRAMS, SHAPES, Killed, alike, edge_rows, killed_after, naive  # noqa: E402
+from engine.remembering import check, goes_over  # noqa: E402
+from engine.test_edge_state import KINDS, PROGRAMS, SHAPES, Killed, killed_after  # noqa: E402
 from penstock.engine.gpu import arcs  # noqa: E402
-from penstock.engine.program import Combine  # noqa: E402
 from penstock.graph import Graph  # noqa: E402
-from places import GPU_PLACES, at  # noqa: E402
+from places import GPU_PLACES  # noqa: E402
 from stored import Stored  # noqa: E402
 
 
@@ -43,29 +43,6 @@ def hubs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Graph]]
         graph.close()
 
 
-def check(program: Combine, graph: Graph, place: str, steps: int = 3, **more: Any) -> Any:
-    """As the obvious loop has it; what it makes of the arcs, too."""
-    seeds = graph.store.ids.of(0) if graph.vertices else None
-    given = {} if seeds is None else {"source": [seeds]}
-    right, rows = naive(graph, program, list(given.get("source", [])), steps)
-    result = at(place, lambda **chosen: pk.run(program, graph, max_iter=steps, **given, **{**chosen, **more}))
-    assert result.stats["device"] == "gpu", result.stats
-    columns = [result.table[field].to_pylist() for field in program.state]
-    found = dict(zip(result.table["vertex"].to_pylist(), zip(*columns, strict=True), strict=True))
-    real = program.name == "real"
-    assert found.keys() == right.keys()
-    assert list(found.values()) == ([pytest.approx(x) for x in right.values()] if real else list(right.values()))
-    assert alike(edge_rows(result), rows, real), f"arcs in {place}"
-    figures = result.stats["gpu"]
-    assert figures["ledger_peak"] <= figures["memory_limit"]
-    return result
-
-
-def stored_with(program: Combine, kind: str) -> bool:
-    """Whether what it goes over is stored."""
-    return kind != "outgoing" or program.along == "out"
-
-
 NAMES = ("empty", "one vertex", "no edges", "one loop", "loops", "duplicates", "string ids")
 
 
@@ -74,7 +51,7 @@ NAMES = ("empty", "one vertex", "no edges", "one loop", "loops", "duplicates", "
 def test_small_graphs(stored: Stored, shape: str, kind: str) -> None:
     graph, _ = stored.get(SHAPES[shape], **KINDS[kind])
     for name, program in PROGRAMS.items():
-        for place in GPU_PLACES if stored_with(program, kind) else ():
+        for place in GPU_PLACES if goes_over(program, kind) else ():
             try:
                 check(program, graph, place)
             except AssertionError as error:
@@ -85,7 +62,7 @@ def test_small_graphs(stored: Stored, shape: str, kind: str) -> None:
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_arcs_stay_or_pass_through(hubs: dict[str, Graph], name: str, kind: str) -> None:
     program, graph = PROGRAMS[name], hubs[kind]
-    if not stored_with(program, kind):
+    if not goes_over(program, kind):
         return
     whole = check(program, graph, "gpu", 2).stats["gpu"]["plans"][0]
     assert whole["arcs_kept_bytes"] == whole["arcs_bytes"] > 0
@@ -120,7 +97,7 @@ def test_some_stay(hubs: dict[str, Graph], name: str, monkeypatch: pytest.Monkey
 def test_vertices_in_ranges_too(hubs: dict[str, Graph], name: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """An arc is asked once, in the window and the range that it belongs to."""
     program, graph = PROGRAMS[name], hubs[kind]
-    if not stored_with(program, kind):
+    if not goes_over(program, kind):
         return
     check(program, graph, "gpu-ranges", 2)
     if kind == "undirected":

@@ -90,8 +90,8 @@ class OnHost(NamedTuple):
     """What arcs keep, on the host, by direction."""
 
     arrays: dict[str, tuple[np.ndarray, ...]]
-    spilled: bool = False
-    """Whether they lie in files."""
+    window: int = 0
+    """Bytes of them that are in memory at a time, if they lie in files."""
     saved: bool = False
     """Whether they are what an earlier run left: else all are 0."""
 
@@ -106,7 +106,7 @@ class ArcFields:
         """`take(shape, dtype, what)` gives memory of the device."""
         self.direction, self.host, self.kept = direction, on_host.arrays[direction.name], kept
         # Of files no more is in memory at a time than was planned for a thread that is at a page.
-        self._piece = max(1, _widest(direction) if on_host.spilled else direction.arcs)
+        self._piece = max(1, _widest(direction) if on_host.window else direction.arcs)
         self._begins = direction.records["first_arc"].astype(np.int64)
         self._ends = self._begins + direction.records["arcs"].astype(np.int64)
         self._first_of = take(max(1, len(direction)), np.uint64, "state of the arcs")

@@ -433,25 +433,11 @@ def run(
     active: np.ndarray | None,
     until: Until | None,
 ) -> Outcome:
-    with engine.ledger.reserve(plan.edge_window_bytes, "state of arcs"):
-        return _supersteps(engine, program, plan, params, slots, vectors, active, until)
-
-
-def _supersteps(
-    engine: Engine,
-    program: Combine,
-    plan: Plan,
-    params: dict[str, Any],
-    slots: Slots,
-    vectors: dict[str, np.ndarray],
-    active: np.ndarray | None,
-    until: Until | None,
-) -> Outcome:
+    """Supersteps until nothing is active, or `until` says so."""
     from penstock.engine.engine import Outcome
 
     stats, saver = engine.stats, engine.checkpoint
     held: CombineRun | DevicesRun
-    arcs: dict[str, tuple[np.ndarray, ...]] = {}
     with stats.phase("prepare"):
         if engine.settings.gpu_devices > 1 and not one_gpu(program):
             from penstock.engine.gpu.devices import DevicesRun
@@ -464,7 +450,7 @@ def _supersteps(
                 held = _resumed(engine, program, params, slots, vectors, arcs, saver, found)
             else:
                 held = _alone(engine, program, params, slots, vectors, active)
-            held.arcs_on_host = OnHost(arcs, plan.tier == "disk", found is not None)
+            held.arcs_on_host = OnHost(arcs, plan.edge_window_bytes, found is not None)
     try:
         with stats.phase("load"):
             held.open_sides()

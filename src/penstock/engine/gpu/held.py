@@ -24,6 +24,7 @@ from penstock.memory import gpu
 from penstock.memory.cache import Policy
 from penstock.memory.card import Array, Card
 from penstock.memory.frames import DevicePages
+from penstock.memory.ledger import Reservation
 from penstock.memory.tasks import BLOCK, cut
 from penstock.store.reader import Direction
 
@@ -130,6 +131,7 @@ class Held:
         self.step, self.change = 0, np.inf
         self._parts: dict[str, tuple[Array, Array]] = {}
         self.fields: dict[str, ArcFields] = {}
+        self._host_window: Reservation | None = None
         self._upload()
         if set(program.state) - set(vectors):
             self._initialise()
@@ -283,6 +285,7 @@ class Held:
             self.page_costs = self._array(max(1, most), np.uint32, "page costs")
             if self.program.wants is not None:
                 self.wanted = self._array(-(-self.slots.count // 32) + 1, np.uint32, "wanting")
+        self._host_window = self.engine.ledger.reserve(self.arcs_on_host.window, "state of arcs")
         for kept in self.plan.kept:
             side = self.store.direction(kept.side)
             self.fields[kept.side] = ArcFields(self._array, side, self.arcs_on_host, kept)
@@ -365,3 +368,5 @@ class Held:
         for array in self._arrays:
             array.release()
         self._arrays.clear()
+        if self._host_window is not None:
+            self._host_window.release()
