@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import penstock as pk
+from engine.test_edge_state import Killed, killed_after
 from penstock.engine.mode import mode
 from penstock.engine.monoid import MAX
 from penstock.engine.program import Pair, Row
@@ -151,6 +152,18 @@ def simulated_rows_in_order(
     found = same(ordered(along=along, **options), graph, place, max_iter=2, source=[alone, 0])
     windows = {step["windows"] for step in found.stats["supersteps"]}
     assert windows == {3} if place == "gpu-ranges" else windows == {1} if place == "gpu" else min(windows) > 1
+
+
+def simulated_rows_go_on_where_they_were(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph, program = small(tmp_path / "g.pen"), ordered(along="both")
+    right = pk.run(program, graph, device="reference", max_iter=3)
+    for first, second in (("gpu", "gpu"), ("gpu", "cpu"), ("cpu", "gpu")):
+        saved: dict[str, Any] = {"checkpoint": tmp_path / "saved", "checkpoint_every": "1", "max_iter": 3}
+        with killed_after(2, monkeypatch), pytest.raises(Killed):
+            pk.run(program, graph, device=first, **saved)
+        found = pk.run(program, graph, device=second, **saved)
+        assert (found.stats["device"], found.stats["resumed_at"]) == (second, 2)
+        assert found.table.equals(right.table)
 
 
 def simulated_no_room_for_the_longest_row(hubs: dict[bool, pk.Graph]) -> None:

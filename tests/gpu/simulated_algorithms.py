@@ -237,17 +237,18 @@ def test_explained(built: Built) -> None:
     streamed = pk.explain("pagerank", graph, device="gpu", gpu_memory_limit=least)
     assert "streamed from pinned host memory" in str(streamed)
     assert json.loads(json.dumps(streamed.as_dict()))["stages"][0]["gpu"]["plan"]["resident"] is False
-    assert "on the CPU" in str(pk.explain("cdlp", graph, device="gpu", checkpoint="/tmp/none"))
+    assert "on the CPU" in str(pk.explain("pagerank", graph, device="gpu", gpu_devices=2, checkpoint="/tmp/none"))
 
 
 @pytest.mark.parametrize("after", ["gpu", "cpu"])
-@pytest.mark.parametrize("name", ["pagerank", "bfs", "sssp"])
+@pytest.mark.parametrize("name", ["pagerank", "bfs", "sssp", "cdlp"])
 def test_a_run_goes_on_from_its_checkpoint(
     built: Built, name: str, after: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On the GPU it was saved by, or from where a CPU left it."""
     shape, graph, g = built[0]
-    chosen = {"max_iter": 3, "stop": "fixed"} if name == "pagerank" else {"source": [shape.edges[0][0]]}
+    few = {"pagerank": {"max_iter": 3, "stop": "fixed"}, "cdlp": {"max_iter": 3}}
+    chosen = few.get(name, {"source": [shape.edges[0][0]]})
     saved = {"checkpoint": tmp_path / "saved", "checkpoint_every": "1"}
     save = Checkpoint.save
 

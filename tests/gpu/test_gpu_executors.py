@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import penstock as pk
+from engine.test_edge_state import Killed, killed_after
 from engine.test_executors import PROGRAMS, built, edges, folder, nearly, outcome
 from places import GPU_PLACES, at
 from test_docs import ROOT, widest
@@ -48,3 +49,17 @@ def test_a_users_program(place: str, tmp_path: Path) -> None:
     found = at(place, lambda **options: pk.run(program, graph, source=source, **options))
     assert found.stats["device"] == "gpu"
     assert found.to_dict() == widest(edges, source)
+
+
+@pytest.mark.parametrize(("first", "second"), [("gpu", "gpu"), ("gpu", "cpu"), ("cpu", "gpu")])
+def test_labels_go_on_where_they_were(first: str, second: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row program: saved by one, taken up by the other."""
+    ends = np.random.default_rng(6).integers(0, 400, (2, 2000))
+    graph = pk.ingest({"source": ends[0], "target": ends[1]}, tmp_path / "g.pen", page_size=4096)
+    right = pk.cdlp(graph, device="cpu", max_iter=4)
+    saved = {"checkpoint": tmp_path / "saved", "checkpoint_every": "1", "max_iter": 4}
+    with killed_after(2, monkeypatch), pytest.raises(Killed):
+        pk.cdlp(graph, device=first, **saved)
+    found = pk.cdlp(graph, device=second, **saved)
+    assert (found.stats["device"], found.stats["resumed_at"]) == (second, 2)
+    assert found.table.equals(right.table)

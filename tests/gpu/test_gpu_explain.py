@@ -98,9 +98,11 @@ def test_times_by_rates(graph: Graph) -> None:
 
 
 def test_what_runs_on_the_cpu_says_why(graph: Graph, tmp_path: Path) -> None:
-    text = str(pk.explain("cdlp", graph, device="gpu", checkpoint=tmp_path / "saved"))
-    assert "on the CPU: row programs with a checkpoint are on the CPU" in text
+    text = str(pk.explain("pagerank", graph, device="gpu", gpu_devices=2, checkpoint=tmp_path / "saved"))
+    assert "on the CPU: runs over several GPUs with a checkpoint are on the CPU" in text
     assert "arcs: in memory" in text
+    # One of them is enough for a row program.
+    assert "on the CPU" not in str(pk.explain("cdlp", graph, device="gpu", gpu_devices=2, checkpoint=tmp_path))
     assert "GPU" not in str(pk.explain("pagerank", graph, device="cpu"))
 
 

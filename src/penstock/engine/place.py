@@ -46,9 +46,8 @@ def unfit(program: Program, store: Store, settings: Settings) -> str:
         return f"{program.form} programs run on the CPU"
     if store.vertices >= 1 << 32:
         return "a graph of 2**32 vertices or more runs on the CPU"
-    if settings.checkpoint is not None and (program.form == "row" or settings.gpu_devices > 1):
-        what = "row programs" if program.form == "row" else "runs over several GPUs"
-        return f"{what} with a checkpoint are on the CPU"
+    if settings.checkpoint is not None and settings.gpu_devices > 1 and not one_gpu(program):
+        return "runs over several GPUs with a checkpoint are on the CPU"
     return ""
 
 

@@ -4,6 +4,7 @@ pages, then taken, a thread each. Pages of a window are visited for that window;
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -105,6 +106,8 @@ class RowRun:
         )
         self._arrays: list[Array] = []
         self.step, self.change = 0, np.inf
+        self.resumed = False
+        """Whether the state on the host is what an earlier run saved."""
 
     def prepare(self) -> None:
         """What lies on the device; the arcs last, so that they take what is left."""
@@ -117,7 +120,7 @@ class RowRun:
         self.message = self._kept(device.empty(slots.count, self.kind, "messages"))
         self.scalars = self._kept(device.full(along.CHANGES + along.SPREAD, 0, np.float64, "scalars"))
         self.args = (tuple(array.arg for array in self.state), tuple(array.arg for array in self.reads))
-        if set(program.state) - set(vectors):
+        if set(program.state) - set(vectors) and not self.resumed:
             self._initialise()
         self.buffer = self._kept(device.empty(self.room, np.uint8, "rows"))
         self.later = {
@@ -257,9 +260,14 @@ class RowRun:
             float(slots.rest), self.rows.alone, *rows, *tail,
         )  # fmt: skip
 
-    # ---- the end
+    # ---- checkpoints, and the end
+
+    def resume(self, numbers: Mapping[str, Any]) -> None:
+        """Go on from the state that is on the host now; before anything is on the device."""
+        self.step, self.change, self.resumed = numbers["step"], numbers["change"], True
 
     def finish(self) -> None:
+        """Copy the state to the host."""
         self.stream.synchronize()
         for mine, array in zip(self.state, self.host, strict=True):
             gpu.download(mine.array, array)
@@ -283,22 +291,29 @@ def run(
     """Supersteps until `until` says so; one without it. Vectors that were given change at the end."""
     from penstock.engine.engine import Outcome
 
-    stats = engine.stats
+    stats, saver = engine.stats, engine.checkpoint
     held = RowRun(engine, engine.gpu, program, params, slots, vectors)
+    fields = dict(zip(program.state, held.host, strict=True))
     try:
         with stats.phase("prepare"):
+            if saver is not None and (found := saver.begin(program, params, slots.seeds)) is not None:
+                held.resume(saver.restore(found, fields))
             held.prepare()
         with stats.phase("run"), progress(program.name, total=None, unit="supersteps", settings=engine.settings) as bar:
             while until is None or not until(held.step, held.change):
                 stats.iteration(program=program.name, **held.superstep())
                 bar.advance(1)
+                if saver is not None and saver.due(held.step):
+                    with stats.phase("checkpoint"):
+                        held.finish()
+                        saver.save(fields, {"step": held.step, "change": float(held.change)})
                 if until is None:
                     break
         with stats.phase("copy back"):
             held.finish()
     finally:
         held.close()
-    return Outcome(dict(zip(program.state, held.host, strict=True)), slots, held.step, float(held.change))
+    return Outcome(fields, slots, held.step, float(held.change))
 
 
 __all__ = ["RowRun", "run"]
