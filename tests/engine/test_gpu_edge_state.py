@@ -16,6 +16,7 @@ from engine.test_edge_state import PROGRAMS
 from penstock.engine.gpu import arcs
 from penstock.engine.gpu.plan import make_device_plan
 from penstock.engine.program import Combine
+from penstock.engine.rates import GPU_SIZES, GpuRates, save_gpu
 from penstock.engine.vectors import Slots
 from penstock.errors import DoesNotFit
 
@@ -75,7 +76,7 @@ def test_the_plan_shares_out_what_there_is(kron: Path, name: str, monkeypatch: p
         assert plain.smallest < smallest
 
 
-def test_explained(kron: Path) -> None:
+def test_explained(kron: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = PROGRAMS["difference"]
     with pk.open(kron) as graph:
         plenty = pk.explain(program, graph, device="gpu", gpu_memory_limit="1GB")
@@ -87,6 +88,16 @@ def test_explained(kron: Path) -> None:
         assert not pk.explain(program, graph, device="gpu", gpu_memory_limit=plenty.smallest_gpu // 2).fits
         seeded = pk.explain(program, graph, device="gpu", gpu_memory_limit="1GB", source=[1, 2])
         assert seeded.smallest_gpu >= plenty.smallest_gpu + 16
+        # What passes takes its time there and back.
+        rates = GpuRates("some GPU", 8 << 30, 1e6, 2e12, 0.0, GPU_SIZES, (5e-12,) * len(GPU_SIZES))
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+        save_gpu(rates)
+        passing = plenty.smallest_gpu + 2 * graph.store.direction("in").arcs
+        told = pk.explain(program, graph, device="gpu", gpu_memory_limit=passing, max_iter=3).stages[0]
+        assert told.gpu is not None
+        assert told.prediction is not None
+        assert told.gpu.plan.arcs_passing > 0
+        assert told.prediction.parts["state"] >= 2 * told.gpu.plan.arcs_passing / rates.copy
         both = pk.explain(program, graph, device="gpu", gpu_memory_limit="1GB", gpu_devices=2).stages[0].gpu
         assert both is not None
         assert both.devices == 1
