@@ -25,6 +25,9 @@ _LONGEST = (
 _PROGRAMS = 4
 """Of the tests' own programs, so many share a process: it takes as long to start as two of them."""
 
+_MANY = 12
+"""Tests of a file from which on they are shared out, by the last of their parameters."""
+
 _NAMED = re.compile(r"\[(.+)-(?:gpu|gpu-streamed|gpu-ranges)\]$")
 """What a test is of, an algorithm or a program, and where."""
 
@@ -87,6 +90,10 @@ def grouped(ids: list[str]) -> dict[str, list[str]]:
     for at in range(0, len(programs), _PROGRAMS):
         some = list(programs.values())[at : at + _PROGRAMS]
         found[f"programs {at // _PROGRAMS}"] = [each for group in some for each in group]
+    for file in [name for name, some in found.items() if len(some) > _MANY]:
+        for each in found.pop(file):
+            last = each.rpartition("[")[2].rpartition("-")[2].rstrip("]") if each.endswith("]") else "rest"
+            found.setdefault(f"{file} {last}", []).append(each)
     order = {name: place for place, name in enumerate(_LONGEST)}
     return dict(sorted(found.items(), key=lambda item: order.get(item[0].partition(" ")[0], len(order))))
 

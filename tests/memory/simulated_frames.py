@@ -17,6 +17,7 @@ import penstock as pk
 from penstock.config import settings
 from penstock.errors import DamagedStore, DoesNotFit
 from penstock.memory import extents, gpu, sums, tasks
+from penstock.memory.fetch import Fetch
 from penstock.memory.frames import DevicePages
 from penstock.memory.ledger import Ledger
 from penstock.observe.events import recording
@@ -358,6 +359,28 @@ def test_where_nothing_is_read_past_the_cache_pages_come_all_the_same(
     pages, device, host = from_disk(direction, ["a", "b"])
     visited(pages)
     assert pages.stats["bytes_read"] > 0
+    closed(pages, device, host)
+
+
+def test_no_copy_goes_over_two_arrays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A device may put one array right behind the other."""
+    arena, used = np.zeros(1 << 20, np.uint8), 0
+
+    def close_by(shape: Any, dtype: Any) -> np.ndarray:
+        nonlocal used
+        begin, used = used, used + int(np.prod(shape)) * np.dtype(dtype).itemsize
+        return arena[begin:used].view(dtype).reshape(shape)
+
+    monkeypatch.setattr(gpu, "empty", close_by)
+    pages, device, host = opened(built(tmp_path, [7], [7]), ["a", "c"])
+    streams = [gpu.Stream()]
+    with Fetch(pages._pool, host, settings(threads=1), streams) as fetch:
+        (parcel,) = fetch.parcels(np.arange(1), np.arange(1), 1)
+    spans = [(gpu.address(array), gpu.address(array) + array.nbytes) for array in pages._pool.arrays]
+    assert spans[0][1] == spans[1][0]
+    assert len(parcel.copies) == 3
+    for copy, (begin, end) in zip(parcel.copies, spans, strict=True):
+        assert begin <= copy["to"] < copy["to"] + copy["nbytes"] <= end
     closed(pages, device, host)
 
 

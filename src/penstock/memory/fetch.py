@@ -61,10 +61,14 @@ Take = Callable[[int, int, Parcel, int], None]
 class Fetch:
     """Pages of one pool, read by a thread for each of some streams."""
 
-    def __init__(self, pool: Pool, host: Ledger, settings: Settings, streams: Sequence[gpu.Stream]) -> None:
-        """Fewer threads than streams where the host's memory is too small for all of them."""
+    def __init__(
+        self, pool: Pool, host: Ledger, settings: Settings, streams: Sequence[gpu.Stream], *, touched: bool = False
+    ) -> None:
+        """Fewer threads than streams where the host's memory is too small for all of them. `touched`: pages are
+        checked on the host, as those are that are unpacked there."""
         self._pool, self.bytes_read = pool, 0
-        self._whole, self._verify = whole_of(pool.direction), settings.verify_checksums and not pool.plain
+        self._touched = touched or not pool.plain
+        self._whole, self._verify = whole_of(pool.direction), settings.verify_checksums
         self._gpu = gpu.current()
         with ExitStack() as held:
             self._parts = extents_of(self._whole, pool.names, settings, held)
@@ -113,7 +117,7 @@ class Fetch:
         ends = np.zeros((len(pieces), 2), np.int64)
         ends[:, 0] = np.cumsum([len(piece.reads) for piece in pieces])
         copies = np.zeros(0, COPY)
-        if self._pool.plain:
+        if not self._touched:
             copies, ends[:, 1] = self._pool.routes(pages, frames, pieces)
         return Parcel(pages, frames, pieces, np.array(reads, READ), copies, ends)
 
@@ -155,8 +159,8 @@ class Fetch:
     def _bring(self, thread: int, parcel: Parcel) -> int:
         """Read and begin to copy; bytes copied."""
         stream, memory, events = self._streams[thread], self._memory[thread], self._events[thread]
-        if not self._pool.plain:
-            return self._bring_unpacked(thread, parcel)
+        if self._touched:
+            return self._bring_touched(thread, parcel)
         handles = np.array([event.handle for event in events], np.uint64)
         begin, filled = 0, -1
         while begin < len(parcel.pieces):
@@ -173,8 +177,8 @@ class Fetch:
                 filled = begin
         return int(parcel.copies["nbytes"].sum())
 
-    def _bring_unpacked(self, thread: int, parcel: Parcel) -> int:
-        """Pages of other encodings become plain ones on the host."""
+    def _bring_touched(self, thread: int, parcel: Parcel) -> int:
+        """By way of the host: pages are checked there, and those of other encodings become plain."""
         memory, at, copied = self._memory[thread], 0, 0
         for piece in parcel.pieces:
             piece.fill(memory)
@@ -182,7 +186,7 @@ class Fetch:
                 for page, spans in zip(piece.items, piece.spans, strict=True):
                     verify_parts(self._whole, self._pool.names, page, [memory[a:b] for a, b in spans])
             some = slice(at, at + len(piece.items))
-            copied += self._pool.copy_unpacked(
+            copied += self._pool.copy_read(
                 self._streams[thread], parcel.pages[some], parcel.frames[some], piece, memory, self._unpacked[thread]
             )
             at = some.stop

@@ -36,6 +36,8 @@ _FETCHING = 6
 """Threads that read from disk, if there are as many cores."""
 _READER = 256 << 10
 """Bytes to read that are worth a thread."""
+_MUCH = 64 << 20
+"""Bytes from which pages are checked on the device: less is checked on the host before a kernel is loaded."""
 _ALIGN = 256
 """What the driver rounds an allocation up to."""
 
@@ -199,7 +201,8 @@ class DevicePages(Visits):
         staying = self._shelf.staying
         self._stored_from = self._stored_to = staying
         with ExitStack() as held:
-            if self.settings.verify_checksums and self._pool.plain and count:
+            much = self.source == "disk" or staying * layout.nbytes >= _MUCH
+            if self.settings.verify_checksums and self._pool.plain and much:
                 self._sums = Sums(self._pool, self.frame_of)
             if self.source == "host" and self._lender is not None and self._borrows():
                 self._stored, self._stored_from = self._lender._stored, self._lender._stored_from
@@ -252,7 +255,8 @@ class DevicePages(Visits):
                 if self._sums is not None:
                     self._sums.check(streams[thread], int(parcel.pages[0]), len(parcel.pages), 0)
 
-        with Fetch(self._pool, self._host, self.settings, streams) as fetch:
+        touched = self._sums is None and self.settings.verify_checksums
+        with Fetch(self._pool, self._host, self.settings, streams, touched=touched) as fetch:
             per = max(1, _FROM_DISK // self.layout.nbytes)
             parcels = fetch.parcels(np.arange(staying), np.arange(staying), per)
             fetch.run(len(parcels), parcels.__getitem__, take)

@@ -122,29 +122,34 @@ class Pool:
             if k:
                 rows["nbytes"] = self.direction.column_records[self.names[k - 1]]["bytes"][pages]
             kinds.append(rows)
-        rows, piece = np.concatenate(kinds), np.tile(piece, len(kinds))
+        rows, kind = np.concatenate(kinds), np.repeat(np.arange(len(kinds)), len(pages))
+        piece = np.tile(piece, len(kinds))
         order = np.argsort(piece, kind="stable")
         order = order[rows["nbytes"][order] > 0]
-        rows, piece = rows[order], piece[order]
+        rows, kind, piece = rows[order], kind[order], piece[order]
         fresh = np.ones(len(rows), bool)
-        goes_on = [rows[name][1:] == rows[name][:-1] + rows["nbytes"][:-1] for name in ("start", "to")]
-        fresh[1:] = ~(goes_on[0] & goes_on[1]) | (piece[1:] != piece[:-1])
+        # What lies together by chance, of two arrays, is two copies: the driver refuses one over both.
+        fresh[1:] = (kind[1:] != kind[:-1]) | (piece[1:] != piece[:-1])
+        for name in ("start", "to"):
+            fresh[1:] |= rows[name][1:] != rows[name][:-1] + rows["nbytes"][:-1]
         heads = np.flatnonzero(fresh)
         found = rows[heads]
         if len(heads):
             found["nbytes"] = np.add.reduceat(rows["nbytes"], heads)
         return found, np.searchsorted(piece[heads], np.arange(len(pieces)), side="right")
 
-    def copy_unpacked(
+    def copy_read(
         self, stream: gpu.Stream, pages: np.ndarray, frames: np.ndarray, piece: Batch, memory: np.ndarray,
         buffer: np.ndarray,
     ) -> int:  # fmt: skip
-        """Copy what was read of pages of another encoding, one by one; bytes copied."""
+        """Copy what was read of pages of any encoding, one by one; bytes copied."""
         copied = 0
         for page, frame, spans in zip(pages.tolist(), frames.tolist(), piece.spans, strict=True):
             values = self.values(page, tuple(memory[a:b] for a, b in spans), buffer)
             copied += self.copy(stream, frame, values)
-            stream.record().synchronize()  # the buffer is that of the next page
+            if not self.plain:
+                stream.synchronize()  # the buffer is that of the next page
+        stream.synchronize()
         return copied
 
     def keep(self, target: Sequence[np.ndarray], place: int, page: int, parts: Parts) -> None:
