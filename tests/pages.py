@@ -249,8 +249,9 @@ def unchanged() -> Iterator[None]:
     """What a page may tell NetworkX and its logger is forgotten at its end."""
     import networkx as nx
 
-    ours, logger = nx.config.backends.penstock, logging.getLogger("networkx")
-    before, level, handlers = dict(ours), logger.level, list(logger.handlers)
+    # Where Penstock is on the path but not installed, NetworkX does not know of it.
+    ours, logger = getattr(nx.config.backends, "penstock", None), logging.getLogger("networkx")
+    before, level, handlers = dict(ours or {}), logger.level, list(logger.handlers)
     try:
         yield
     finally:

@@ -23,12 +23,14 @@ NAMES = ("empty", "one vertex", "no edges", "one loop", "loops", "duplicates", "
 @pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in PROGRAMS])
 @pytest.mark.parametrize("kind", KINDS)
 def test_as_the_obvious_loop_has_it(stored: Stored, kind: str, name: str) -> None:
-    program = PROGRAMS[name]
-    for shape in NAMES if goes_over(program, kind) else ():
+    """Each shape in a place, the largest in all; no two programs and no two kinds have the same ones."""
+    program, places = PROGRAMS[name], list(GPU_PLACES)
+    turn = list(PROGRAMS).index(name) + list(KINDS).index(kind)
+    for number, shape in enumerate(NAMES if goes_over(program, kind) else (), turn):
         if kind == "undirected" and True not in SHAPES[shape].ways:
             continue
         graph, _ = stored.get(SHAPES[shape], **KINDS[kind])
-        for place in GPU_PLACES:
+        for place in places if shape == NAMES[-1] else [places[number % len(places)]]:
             try:
                 check(program, graph, place)
             except AssertionError as error:
@@ -39,7 +41,7 @@ def test_as_the_obvious_loop_has_it(stored: Stored, kind: str, name: str) -> Non
 def kron(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Several vertices whose arcs take more than a page."""
     path = tmp_path_factory.mktemp("kept") / "k.pen"
-    pk.generate("kron", path, scale=10, edge_factor=12, seed=3, page_size="4KiB", weights="1:9")
+    pk.generate("kron", path, scale=11, edge_factor=12, seed=3, page_size="4KiB", weights="1:9")
     return path
 
 
@@ -62,8 +64,10 @@ def test_as_the_cpu_has_it(kron: Path, name: str, more: dict[str, Any]) -> None:
             figures = result.stats["gpu"]
             assert figures["ledger_peak"] <= limit
             found = figures["plans"][0]
-            if part in (0.0, 4.0):
-                assert (found["arcs_kept_bytes"] == found["arcs_bytes"]) == (part == 4.0)
+            if part == 4.0:
+                assert found["arcs_kept_bytes"] == found["arcs_bytes"]
+            elif part == 0.0 and not more.get("state_ranges"):  # smaller vectors leave more room
+                assert found["arcs_kept_bytes"] < found["arcs_bytes"]
             assert result.table.equals(right.table)
             assert edge_rows(result) == edge_rows(right)
 

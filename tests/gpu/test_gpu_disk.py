@@ -16,9 +16,9 @@ PAGE = 64 << 10
 GRAPH = {"scale": 16, "edge_factor": 16, "undirected": True, "weights": "1:255", "page_size": PAGE, "seed": 3}
 CALLS: dict[str, dict[str, Any]] = {
     "pagerank": {"stop": "fixed", "max_iter": 6, "dtype": "float64"},
-    "bfs": {"source": 3},
+    "bfs": {"source": 0},
     "wcc": {},
-    "sssp": {"source": 3, "weight": "weight"},
+    "sssp": {"source": 0, "weight": "weight"},
 }
 
 
@@ -27,6 +27,13 @@ def graph(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     encoding = {} if request.param == "plain" else {"encoding": request.param}
     with pk.generate("kron", tmp_path_factory.mktemp("disk") / "g.pen", **GRAPH, **encoding) as made:
         yield made
+
+
+def options_of(name: str, graph: Graph) -> dict[str, Any]:
+    """Searches begin at the vertex with the most arcs: it reaches most others."""
+    options = CALLS[name]
+    first = int(graph.store.ids.values.read(0, 1)[0])
+    return options | ({"source": first} if "source" in options else {})
 
 
 def from_disk(name: str, graph: Graph, **options: Any) -> Any:
@@ -48,7 +55,7 @@ def from_disk(name: str, graph: Graph, **options: Any) -> Any:
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", CALLS)
 def test_from_disk_is_as_from_memory(graph: Graph, name: str) -> None:
-    options = CALLS[name]
+    options = options_of(name, graph)
     wanted = pk.run(name, graph, device="cpu", **options).to_pandas()
     found = from_disk(name, graph, **options).to_pandas()
     if name == "pagerank":
@@ -67,4 +74,4 @@ def test_a_page_that_changed_on_disk_is_refused(tmp_path: Path, name: str) -> No
             file.seek(page * PAGE + 9)
             file.write(b"\xff\xff\xff\xff")
         with pytest.raises(DamagedStore, match=f"page {page} is damaged"):
-            from_disk(name, graph, **CALLS[name])
+            from_disk(name, graph, **options_of(name, graph))
