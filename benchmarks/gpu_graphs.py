@@ -154,7 +154,7 @@ def middle(runs: list[dict[str, Any]], key: str) -> dict[str, Any]:
     return sorted(runs, key=lambda run: run[key])[len(runs) // 2]
 
 
-def devoted(graph: Graph, share: float, name: str = "pagerank", streams: int = 4) -> int | None:
+def devoted(graph: Graph, share: float, name: str = "pagerank", streams: int | None = None) -> int | None:
     """The gpu_memory_limit under which PageRank or BFS has this share of the pages cached beside its state and ring;
     None: no limit."""
     if share >= 1:
@@ -169,6 +169,7 @@ def devoted(graph: Graph, share: float, name: str = "pagerank", streams: int = 4
     program = bfs.program(number_dtype(store)) if name == "bfs" else pagerank.program("float32", stop="fixed")
     plan = make_device_plan(program, store, store.active + 2, 1 << 50, seeds=1)
     beside = DevicePages.needed(direction, ()) - pages * frame
+    streams = streams or settings().gpu_streams
     batch = max(1, (32 << 20) // frame)
     wanted = round(share * pages)
     # As `DevicePages` shares frames out: a ring of at most a quarter of all; and batches of one page are slow.

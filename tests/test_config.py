@@ -110,7 +110,7 @@ def test_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_gpu_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     plain = settings()
-    assert (plain.gpu_memory_limit, plain.gpu_streams, plain.gpu_devices, plain.gpu_strategy) == (None, 4, 1, "P")
+    assert (plain.gpu_memory_limit, plain.gpu_streams, plain.gpu_devices, plain.gpu_strategy) == (None, 2, 1, "P")
     for name, text in {"MEMORY_LIMIT": "8GiB", "STREAMS": "2", "DEVICES": "3", "STRATEGY": "S"}.items():
         monkeypatch.setenv(f"PENSTOCK_GPU_{name}", text)
     given = settings()

@@ -118,7 +118,7 @@ class Settings:
     """How often: `10` for supersteps, `30s` or `5m` for time."""
     gpu_memory_limit: int | None = None
     """Bound on the memory of a GPU, besides what CUDA itself takes; None: 90 % of what is free when a run starts."""
-    gpu_streams: int = 4
+    gpu_streams: int = 2
     """Streams that copy pages to a GPU and compute on them at the same time."""
     gpu_devices: int = 1
     """Over how many GPUs a run is spread; where there are fewer, some share one."""
