@@ -73,7 +73,8 @@ class Fetch:
         with ExitStack() as held:
             self._parts = extents_of(self._whole, pool.names, settings, held)
             page = frame_bytes(self._parts)
-            self.threads = max(1, min(len(streams), host.free // (_TURNS * page)))
+            self.threads = max(1, min(len(streams), host.free // (_TURNS * page + pool.unpacking_bytes)))
+            self._unpacked = pool.buffers(self.threads, host, held)
             turns = min(_TURNS, max(1, host.free // page))
             self._room = max(page, min(PIECE, host.free // (turns * self.threads) // page * page))
             made = Pinned(host, [(turns * self._room, np.uint8)] * self.threads, "pages from disk")
@@ -83,7 +84,6 @@ class Fetch:
             # One for each buffer, recorded again and again.
             self._events = [[gpu.Event(stream) for _ in range(turns)] for stream in self._streams]
             held.callback(self._settle)
-            self._unpacked = pool.buffers(self.threads, host, held)
             self._crew = held.enter_context(ThreadPoolExecutor(self.threads, "penstock-fetch"))
             self._held = held.pop_all()
 

@@ -73,8 +73,13 @@ class Pool:
     def reading_bytes(self, workers: int) -> int:
         """The least host memory that reading takes: a feed, and pages to unpack into."""
         frame = sum(padded(count * dtype.itemsize) for count, dtype in self.layout.arrays(1))
-        unpacking = 0 if self.plain else self.direction.scratch_bytes + padded(self.layout.page_words * 4)
-        return (workers + 2) * frame + workers * unpacking
+        scratch = 0 if self.plain else self.direction.scratch_bytes
+        return (workers + 2) * frame + workers * (scratch + self.unpacking_bytes)
+
+    @property
+    def unpacking_bytes(self) -> int:
+        """Of one buffer that a page is unpacked into."""
+        return 0 if self.plain else padded(4 * self.layout.page_words)
 
     def buffers(self, workers: int, host: Ledger, held: ExitStack) -> list[np.ndarray]:
         """Where pages of other encodings are unpacked, one for each worker; `held` gives them back."""
