@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import weakref
 from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
@@ -17,6 +18,7 @@ import penstock as pk
 from penstock.config import settings
 from penstock.errors import DamagedStore, DoesNotFit
 from penstock.memory import extents, gpu, sums, tasks
+from penstock.memory.card import Card
 from penstock.memory.fetch import Fetch
 from penstock.memory.frames import DevicePages
 from penstock.memory.ledger import Ledger
@@ -166,9 +168,10 @@ def test_all_pages_on_the_device_take_one_launch() -> None:
 
 
 @pytest.mark.parametrize("encoding", ["logical6", "physical22", "physical33"])
-@pytest.mark.parametrize("frames", [None, 2])
-def test_other_encodings_are_plain_on_the_device(encoding: str, frames: int | None) -> None:
-    pages, device, host = opened(mixed(encoding=encoding), ["b"], frames=frames)
+@pytest.mark.parametrize(("frames", "room"), [(None, None), (2, None), (2, 80_000)])
+def test_other_encodings_are_plain_on_the_device(encoding: str, frames: int | None, room: int | None) -> None:
+    pages, device, host = opened(mixed(encoding=encoding), ["b"], frames=frames, host_room=room)
+    assert pages.source == ("device" if frames is None else "host" if room is None else "disk")
     visited(pages)
     closed(pages, device, host)
 
@@ -362,6 +365,70 @@ def test_where_nothing_is_read_past_the_cache_pages_come_all_the_same(
     closed(pages, device, host)
 
 
+def test_no_frame_outlives_a_side_that_is_closed() -> None:
+    for place in ("device", "disk"):
+        direction = mixed()
+        pages, device, host = from_disk(direction) if place == "disk" else opened(direction)
+        visited(pages)
+        assert pages.source == place
+        frames = weakref.ref(pages._pool.arrays[0])
+        closed(pages, device, host)
+        assert frames() is None
+
+
+def card_of(direction: Direction, columns: Sequence[str], frames: int, host: int) -> Card:
+    limit = DevicePages.needed(direction, columns)
+    limit -= (len(direction) - frames) * DevicePages.frame_bytes(direction, columns)
+    return Card(direction.store, settings(threads=2, gpu_memory_limit=limit, device="gpu"), Ledger(host))
+
+
+def test_two_directions_from_disk_share_the_host(tmp_path: Path) -> None:
+    ends = np.random.default_rng(9).integers(0, 900, (2, 12_000))
+    store = built(tmp_path, *ends).store
+    device = sum(DevicePages.least(store.direction(name), ()) for name in ("out", "in"))
+
+    def opened_both(host: int) -> tuple[Card, dict[str, DevicePages]]:
+        card = Card(store, settings(threads=2, gpu_memory_limit=device, device="gpu"), Ledger(host))
+        try:
+            return card, card.pages(("out", "in"), (), "lru")
+        except DoesNotFit:
+            card.close()
+            assert card.host.used == card.ledger.used == 0
+            raise
+
+    for host in (60_000, 90_000):
+        card, sides = opened_both(host)
+        assert [side.source for side in sides.values()] == ["disk", "disk"]
+        for side in sides.values():
+            visited(side)
+        card.close()
+        assert card.host.used == card.ledger.used == 0
+    limits = [15_000]
+    for _ in range(5):  # who does what it is told gets there, and soon
+        try:
+            card, _ = opened_both(limits[-1])
+            break
+        except DoesNotFit as refused:
+            limits.append(refused.needed)
+    card.close()
+    assert len(limits) > 1
+    assert sorted(set(limits)) == limits
+    assert limits[-1] <= 60_000
+
+
+def test_sides_that_share_frames_know_where_the_other_put_pages() -> None:
+    direction = mixed()
+    card = card_of(direction, ["a"], frames=6, host=1 << 30)
+    with_column = card.pages(("out",), ("a",), "resident")["out"]
+    visited(with_column)
+    without = card.pages(("out",), (), "resident")["out"]
+    assert without is not with_column
+    without.names = ()
+    visited(without, np.arange(with_column.kept + 1, len(direction)))
+    visited(with_column)
+    card.close()
+
+
 def test_no_copy_goes_over_two_arrays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A device may put one array right behind the other."""
     arena, used = np.zeros(1 << 20, np.uint8), 0
@@ -375,7 +442,7 @@ def test_no_copy_goes_over_two_arrays(tmp_path: Path, monkeypatch: pytest.Monkey
     pages, device, host = opened(built(tmp_path, [7], [7]), ["a", "c"])
     streams = [gpu.Stream()]
     with Fetch(pages._pool, host, settings(threads=1), streams) as fetch:
-        (parcel,) = fetch.parcels(np.arange(1), np.arange(1), 1)
+        parcel = fetch.parcel(np.arange(1), np.arange(1))
     spans = [(gpu.address(array), gpu.address(array) + array.nbytes) for array in pages._pool.arrays]
     assert spans[0][1] == spans[1][0]
     assert len(parcel.copies) == 3

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from penstock.config import Settings
+from penstock.errors import DoesNotFit
 from penstock.memory import gpu
 from penstock.memory.cache import Policy
 from penstock.memory.frames import DevicePages
@@ -188,17 +189,18 @@ class Card:
         unlike = {_key(each, columns): each for each in directions.values()}
         for place, key in enumerate(sorted(unlike)):
             room = _room(self.ledger.free, [unlike[each] for each in sorted(unlike)[place:]], columns)
-            host_room = None
-            if host_share is not None:
-                host_room = self.host.free * host_share[0] // host_share[1] // (len(unlike) - place)
             lent = lender._pages.get(key) if lender is not None else None
-            side = DevicePages(
-                unlike[key], columns, self.ledger, self.host, self.settings,
-                policy=policy, room=room, host_room=host_room, streams=self.settings.gpu_streams, stream=self.stream,
-                lender=lent,
-            )  # fmt: skip
-            self._pages[key] = side
-            side.load()
+            shared, whole = host_share or (1, 1)
+            parts = -(-whole * (len(unlike) - place) // shared)
+            host_room = self.host.free // parts if parts > 1 else None
+            with _whole_budget(self.host, parts):
+                side = DevicePages(
+                    unlike[key], columns, self.ledger, self.host, self.settings,
+                    policy=policy, room=room, host_room=host_room, streams=self.settings.gpu_streams,
+                    stream=self.stream, lender=lent,
+                )  # fmt: skip
+                self._pages[key] = side
+                side.load()
         return {name: self._pages[_key(each, columns)] for name, each in directions.items()}
 
     def _there(self, key: _Key, policy: Policy) -> DevicePages | None:
@@ -254,6 +256,20 @@ class Card:
 
 def _key(direction: Direction, columns: Sequence[str]) -> _Key:
     return direction.name, part_of(direction), tuple(columns)
+
+
+@contextmanager
+def _whole_budget(host: Ledger, parts: int) -> Iterator[None]:
+    """Who is given one of several parts of the host's free memory, and finds it too small, says what that part should
+    be: say what the budget should be."""
+    used = host.used
+    try:
+        yield
+    except DoesNotFit as error:
+        if parts == 1 or error.setting != host.setting:
+            raise
+        needed = used + parts * error.needed
+        raise DoesNotFit(error.what, needed=needed, limit=host.limit, setting=host.setting) from error
 
 
 def _room(free: int, directions: Sequence[Direction], columns: Sequence[str]) -> int:

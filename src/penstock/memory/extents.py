@@ -204,15 +204,13 @@ def _aligned(nbytes: np.ndarray) -> np.ndarray:
     return (np.asarray(nbytes).astype(np.int64) + (PAGE - 1)) & -PAGE
 
 
-def batches(parts: Sequence[Extents], items: np.ndarray, limit: int, every: int = _WINDOW) -> Iterator[Batch]:
-    """Cut `items`, in their order, into batches of at most `limit` bytes, or of one item where that is larger; and
-    after each `every` items."""
-    window = max(1, _WINDOW // every) * every
-    for start in range(0, len(items), window):
-        yield from _window(parts, items[start : start + window], limit, every)
+def batches(parts: Sequence[Extents], items: np.ndarray, limit: int) -> Iterator[Batch]:
+    """Cut `items`, in their order, into batches of at most `limit` bytes, or of one item where that is larger."""
+    for start in range(0, len(items), _WINDOW):
+        yield from _window(parts, items[start : start + _WINDOW], limit)
 
 
-def _window(parts: Sequence[Extents], items: np.ndarray, limit: int, every: int) -> Iterator[Batch]:
+def _window(parts: Sequence[Extents], items: np.ndarray, limit: int) -> Iterator[Batch]:
     count, kinds = len(items), len(parts)
     nbytes = np.stack([np.asarray(part.nbytes[items], np.int64) for part in parts])
     offset = np.stack([np.asarray(part.offset[items], np.int64) for part in parts])
@@ -227,8 +225,7 @@ def _window(parts: Sequence[Extents], items: np.ndarray, limit: int, every: int)
     cuts = [0]
     while cuts[-1] < count:
         first = cuts[-1]
-        full = bisect_right(ends, (ends[first - 1] if first else 0) + limit, lo=first)
-        cuts.append(max(first + 1, min(full, (first // every + 1) * every)))
+        cuts.append(max(first + 1, bisect_right(ends, (ends[first - 1] if first else 0) + limit, lo=first)))
 
     # In a frame, entries lie by kind, then by stripe: what is adjacent on disk is adjacent in memory, one read.
     batch = np.repeat(np.arange(len(cuts) - 1), np.diff(cuts))

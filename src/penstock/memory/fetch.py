@@ -33,7 +33,7 @@ from penstock.observe.events import current
 PIECE = 1 << 20
 """Bytes of one read: enough for a disk, few enough for a cache."""
 _TURNS = 2
-"""Buffers of a thread: one is filled while the other is copied."""
+"""Buffers of a thread: one is filled while the other is copied; where pages are touched one is enough."""
 
 
 @dataclass(frozen=True)
@@ -73,9 +73,10 @@ class Fetch:
         with ExitStack() as held:
             self._parts = extents_of(self._whole, pool.names, settings, held)
             page = frame_bytes(self._parts)
-            self.threads = max(1, min(len(streams), host.free // (_TURNS * page + pool.unpacking_bytes)))
+            most = 1 if self._touched else _TURNS
+            self.threads = max(1, min(len(streams), host.free // (most * page + pool.unpacking_bytes)))
             self._unpacked = pool.buffers(self.threads, host, held)
-            turns = min(_TURNS, max(1, host.free // page))
+            turns = min(most, max(1, host.free // page))
             self._room = max(page, min(PIECE, host.free // (turns * self.threads) // page * page))
             made = Pinned(host, [(turns * self._room, np.uint8)] * self.threads, "pages from disk")
             held.callback(made.close)
@@ -90,25 +91,13 @@ class Fetch:
     @staticmethod
     def wanted(pool: Pool, threads: int) -> int:
         """Bytes of the host that so many threads take where there is no lack of them."""
-        return threads * _TURNS * max(PIECE, pool.layout.nbytes)
+        turns = _TURNS if pool.plain else 1
+        return threads * (turns * max(PIECE, pool.layout.nbytes) + pool.unpacking_bytes)
 
-    def parcels(self, pages: np.ndarray, frames: np.ndarray, per: int) -> list[Parcel]:
-        """How to bring pages to frames, so many at a time."""
+    def parcel(self, pages: np.ndarray, frames: np.ndarray) -> Parcel:
+        """How to bring a batch of pages to frames."""
         first, _, step = part_of(self._pool.direction)
-        numbers = first + np.asarray(pages, np.int64) * step
-        found: list[Parcel] = []
-        pieces: list[Batch] = []
-        count = 0
-        for piece in batches(self._parts, numbers, self._room, per):
-            pieces.append(piece)
-            count += len(piece.items)
-            begin = len(found) * per
-            if count == min(per, len(pages) - begin):
-                found.append(self._parcel(pages[begin : begin + count], frames[begin : begin + count], pieces))
-                pieces, count = [], 0
-        return found
-
-    def _parcel(self, pages: np.ndarray, frames: np.ndarray, pieces: list[Batch]) -> Parcel:
+        pieces = list(batches(self._parts, first + np.asarray(pages, np.int64) * step, self._room))
         reads = [
             (file.descriptor(stripe), offset, start, needed, asked)
             for piece in pieces

@@ -83,7 +83,6 @@ class DevicePages(Visits):
         self.stats: dict[str, int] = {"bytes_copied": 0, "bytes_read": 0, "hits": 0, "in_place": 0, "pages": 0}
         self._gpu, self._lock, self._loaded = gpu.current(), threading.Lock(), False
         self._batches: list[tuple[int, int, Order]] | None = None
-        self._placed = False
         count = len(direction)
         with ExitStack() as held:
             room = min(room, device.free)
@@ -258,8 +257,12 @@ class DevicePages(Visits):
         touched = self._sums is None and self.settings.verify_checksums
         with Fetch(self._pool, self._host, self.settings, streams, touched=touched) as fetch:
             per = max(1, _FROM_DISK // self.layout.nbytes)
-            parcels = fetch.parcels(np.arange(staying), np.arange(staying), per)
-            fetch.run(len(parcels), parcels.__getitem__, take)
+
+            def parcel(number: int) -> Parcel:
+                some = np.arange(number * per, min((number + 1) * per, staying))
+                return fetch.parcel(some, some)
+
+            fetch.run(-(-staying // per), parcel, take)
             self.stats["bytes_read"] += fetch.bytes_read
         self._refuse_damaged()
 
@@ -300,7 +303,7 @@ class DevicePages(Visits):
 
 
 _ON_DEVICE = {"words", "columns", "strides", "first_of", "vertices_of", "frame_of", "tasks", "segments", "heavy"}
-_ON_DEVICE |= {"part_start", "_pool", "_orders", "_frame_of", "_first", "_parcels", "_span", "_sums"}
+_ON_DEVICE |= {"part_start", "_pool", "_orders", "_frame_of", "_fetch", "_first", "_parcels", "_span", "_sums"}
 
 
 def _refuse_huge(direction: Direction) -> None:

@@ -102,11 +102,6 @@ class PageFeed:
             count(f"bytes held/cache {self.direction.name}", self.cache.bytes)
 
     @property
-    def memory(self) -> np.ndarray:
-        """Where all pages lie that `run_raw` hands out."""
-        return self._stream.memory
-
-    @property
     def stats(self) -> dict[str, Any]:
         """What was read and what the cache saved."""
         beat = self._stream.heartbeat()

@@ -14,6 +14,9 @@ class Shelf:
 
     def __init__(self, pages: int, kept: int, policy: Policy) -> None:
         self.kept, self.policy = kept, policy
+        self.placed = False
+        """Whether each page beyond those that stay is where a visit of all pages puts it. Sides that share frames share
+        this."""
         self.there = np.zeros(pages, bool)
         self._used = np.zeros(pages, np.int64)
         self._owner = np.full(kept, -1, np.int64)

@@ -263,13 +263,6 @@ class PageStream:
         """The fewest bytes a stream of these parts can do with."""
         return cls._smallest_ring(workers) * frame_bytes(parts)
 
-    @property
-    def memory(self) -> np.ndarray:
-        """All frames, those of the cache, too: what a GPU's driver is told to keep in place."""
-        if self._frames is None:
-            raise ValueError("the stream is closed")
-        return self._frames.memory
-
     def run(self, items: Sequence[int] | np.ndarray, work: Work) -> None:
         """Call `work(worker, item, parts)` once per item, in any order, from the worker threads.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import pairwise
 from time import perf_counter
 from typing import Any
@@ -27,6 +27,10 @@ from penstock.store.reader import Direction
 Launch = Callable[[gpu.Stream, Any, int, Any, int], None]
 """`launch(stream, order, tasks, segment order, segments)`: start kernels over the first `tasks` task numbers in `order`
 and the first `segments` segment numbers in `segment order`. It is never called twice at the same time."""
+
+
+_PLANNED = 1 << 16
+"""Pages for which it is worth to keep how they are read: 18 MB."""
 
 
 class Lane:
@@ -72,7 +76,6 @@ class Visits:
     _fetch: Fetch | None
     _sums: Sums | None
     _batches: list[tuple[int, int, Order]] | None
-    _placed: bool
 
     def load(self) -> None:
         raise NotImplementedError
@@ -123,7 +126,7 @@ class Visits:
             launch(self.stream, *order)
         if not len(missing) and not len(in_place):
             return
-        self._placed = False
+        self._shelf.placed = False
         frames = self._shelf.admit(missing)
         stored = self._is_stored(missing)
         with self._beside_the_stream(before):
@@ -204,9 +207,10 @@ class Visits:
         if self._batches is None:
             self._batches = self._all_batches()
             self._first = self._orders.between(0, kept)
-            self._parcels = self._all_parcels()
-        from_host = len(self._batches) - len(self._parcels)
-        placed = self._placed
+            self._parcels: dict[int, Parcel] = {}
+        from_disk = -(-(count - self._stored_to) // self._per) if self._fetch is not None else 0
+        from_host = len(self._batches) - from_disk
+        placed = self._shelf.placed
         if not placed:
             self._settle()
         self._count(count, kept)
@@ -241,8 +245,8 @@ class Visits:
                 start(lane, from_host + number, parcel.frames)
 
         with self._beside_the_stream(before):
-            self._fetched(len(self._parcels), self._parcels.__getitem__, take, send_stored)
-        self._placed = True
+            self._fetched(from_disk, self._parcel, take, send_stored)
+        self._shelf.placed = True
 
     def _all_batches(self) -> list[tuple[int, int, Order]]:
         """Pages beyond those that stay: the host's, then the disk's."""
@@ -250,14 +254,19 @@ class Visits:
         cuts = [*range(self.kept, stored, self._per), *range(stored, count, self._per), count]
         return [(a, b, self._orders.between(a, b)) for a, b in pairwise(cuts)]
 
-    def _all_parcels(self) -> list[Parcel]:
-        """How those of the disk come."""
-        if self._fetch is None:
-            return []
-        pages = np.arange(self._stored_to, len(self.direction))
-        number, place = np.divmod(np.arange(len(pages)), self._per)
-        bases = np.array([lane.base for lane in self._readers])
-        return self._fetch.parcels(pages, bases[number % self._fetch.threads] + place, self._per)
+    def _parcel(self, number: int) -> Parcel:
+        """How a batch from disk comes at a visit of all pages. The first one finds out, and it is kept, unless they are
+        very many."""
+        found = self._parcels.get(number)
+        if found is None:
+            assert self._fetch is not None
+            first, count = self._stored_to, len(self.direction)
+            pages = np.arange(first + number * self._per, min(first + (number + 1) * self._per, count))
+            lane = self._readers[number % self._fetch.threads]
+            found = self._fetch.parcel(pages, lane.base + np.arange(len(pages)))
+            if count - first <= _PLANNED:
+                self._parcels[number] = found
+        return found
 
     # ---- from the host, and from disk
 
@@ -278,6 +287,9 @@ class Visits:
             self._refuse_damaged()
         except BaseException:
             self._shelf.forget()
+            if self._sums is not None:  # what it has found is no matter of the next visit
+                with suppress(Exception):
+                    self._sums.damaged()
             raise
         finally:
             self.stats["bytes_read"] += self._fetch.bytes_read - before
@@ -319,7 +331,7 @@ class Visits:
         def parcel(number: int) -> Parcel:
             some = slice(number * per, (number + 1) * per)
             places = _placed(frames[some], self._readers[number % fetch.threads])
-            return fetch.parcels(missing[some], places, per)[0]
+            return fetch.parcel(missing[some], places)
 
         def take(thread: int, number: int, parcel: Parcel, copied: int) -> None:
             lane = self._readers[thread]
