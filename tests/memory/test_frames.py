@@ -10,9 +10,12 @@ from pathlib import Path
 import pytest
 
 
-@pytest.mark.parametrize("marked", ["not slow", pytest.param("slow", marks=pytest.mark.slow)])
-def test_pages_on_a_simulated_gpu(marked: str) -> None:
-    file = Path(__file__).with_name("simulated_frames.py")
+@pytest.mark.parametrize(
+    ("what", "marked"),
+    [("frames", "not slow"), ("disk", "not slow"), pytest.param("frames", "slow", marks=pytest.mark.slow)],
+)
+def test_pages_on_a_simulated_gpu(what: str, marked: str) -> None:
+    file = Path(__file__).with_name(f"simulated_{what}.py")
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", str(file), "-m"]
     command.append(marked)
     environment = os.environ | {"NUMBA_ENABLE_CUDASIM": "1"}
