@@ -70,6 +70,8 @@ class Fetch:
         self._touched = touched or not pool.plain
         self._whole, self._verify = whole_of(pool.direction), settings.verify_checksums
         self._gpu = gpu.current()
+        # Threads that ask for it at the same time would each compile one.
+        self._deliver = None if self._touched else delivery()
         with ExitStack() as held:
             self._parts = extents_of(self._whole, pool.names, settings, held)
             page = frame_bytes(self._parts)
@@ -148,12 +150,12 @@ class Fetch:
     def _bring(self, thread: int, parcel: Parcel) -> int:
         """Read and begin to copy; bytes copied."""
         stream, memory, events = self._streams[thread], self._memory[thread], self._events[thread]
-        if self._touched:
+        if self._deliver is None:
             return self._bring_touched(thread, parcel)
         handles = np.array([event.handle for event in events], np.uint64)
         begin, filled = 0, -1
         while begin < len(parcel.pieces):
-            begin, error = delivery()(
+            begin, error = self._deliver(
                 parcel.reads, parcel.copies, parcel.ends, begin, filled, np.uint64(memory.ctypes.data),
                 np.uint64(self._room), handles, np.uint64(stream.handle),
             )  # fmt: skip
