@@ -11,6 +11,7 @@ import pytest
 import penstock as pk
 from penstock.errors import DamagedStore, DoesNotFit
 from penstock.graph import Graph
+from penstock.store.encodings import needs_scratch
 
 PAGE = 64 << 10
 GRAPH = {"scale": 16, "edge_factor": 16, "undirected": True, "weights": "1:255", "page_size": PAGE, "seed": 3}
@@ -19,6 +20,7 @@ CALLS: dict[str, dict[str, Any]] = {
     "bfs": {"source": 0},
     "wcc": {},
     "sssp": {"source": 0, "weight": "weight"},
+    "cdlp": {"max_iter": 3},
 }
 
 
@@ -36,6 +38,10 @@ def options_of(name: str, graph: Graph) -> dict[str, Any]:
     return options | ({"source": first} if "source" in options else {})
 
 
+def plain(graph: Graph) -> bool:
+    return not needs_scratch(int(graph.store.direction("out").records["encoding"][0]))
+
+
 def from_disk(name: str, graph: Graph, **options: Any) -> Any:
     """In as little of both memories as will do, and a few pages more."""
     limits = {"gpu_memory_limit": 1, "memory_limit": 1}
@@ -48,7 +54,9 @@ def from_disk(name: str, graph: Graph, **options: Any) -> Any:
     else:
         raise AssertionError(f"it does not fit into {limits}")
     assert result.stats["device"].startswith("gpu"), result.stats
-    assert result.stats["gpu"]["source"] == "disk", limits
+    # What the result of cdlp takes makes the host's memory large enough for plain pages; encoded ones are more.
+    if name != "cdlp" or not plain(graph):
+        assert result.stats["gpu"]["source"] == "disk", limits
     return result
 
 

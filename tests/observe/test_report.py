@@ -105,7 +105,8 @@ def test_a_recorded_run_from_disk_shows_everything(graph: pk.Graph, tmp_path: Pa
     assert sum(cached["y"]) == sum(step["hits"] for step in steps)
     assert sum(cached["y"]) + sum(read["y"]) == sum(step["pages"] for step in steps)
     rows = {row["lane"] for row in found.drawings["timeline"]["rows"]}
-    assert {"phases", "engine", "reader", "worker"} <= {row.partition(" ")[0] for row in rows}
+    assert {"phases", "engine", "worker 0"} <= rows
+    assert {"reader 0", "reader 1"} & rows  # which of them comes first to a page is luck
     moved = sum(sum(row.get("bytes", ())) for row in found.drawings["timeline"]["rows"])
     assert moved == result.stats["bytes_read"]
     first = result.top(1).to_pylist()[0]
