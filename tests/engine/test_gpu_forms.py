@@ -208,7 +208,7 @@ def simulated_more_values_than_a_table_holds(tmp_path: Path, monkeypatch: pytest
 
 def simulated_what_is_only_voted_on() -> None:
     from penstock.algorithms.cdlp import program
-    from penstock.engine.gpu.mode import only_voted
+    from penstock.engine.gpu.voting import only_voted
 
     assert only_voted(program(np.dtype(np.uint32)))
     assert only_voted(voting())
@@ -264,11 +264,11 @@ def simulated_triangles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, undirec
 def simulated_triangles_of_hubs(hubs: dict[bool, pk.Graph], undirected: bool) -> None:
     """Vertices over several pages, and just enough memory for lists: pages stream."""
     from penstock.algorithms.triangles import program
-    from penstock.engine.gpu.pair import needed_bytes
+    from penstock.engine.gpu.pair import make_pair_plan
 
     graph = hubs[undirected]
     store = graph.store
-    limit = needed_bytes(program(), store, store.active + 1)
+    limit = make_pair_plan(program(), store, store.active + 1, 1).smallest
     expected = pk.run("triangles", graph, device="reference")
     found = pk.run("triangles", graph, device="gpu", gpu_memory_limit=limit)
     assert found.stats["device"] == "gpu"

@@ -86,3 +86,13 @@ def test_a_cache_for_half_of_the_pages_saves_half_of_the_reads(tmp_path: Path) -
     later = [step["bytes_read"] for step in found["supersteps"][1:]]
     assert max(later) <= 0.55 * size
     assert found["ledger_peak"] <= limit
+
+
+def test_a_cache_serves_all_programs_of_an_algorithm(graph: pk.Graph) -> None:
+    """Each round of peeling is a run of its own: the pages that earlier ones left are found."""
+    pages = sum(len(graph.store.direction(side)) for side in ("out", "in")) * 4096
+    for name, most in (("kcore", 2), ("hits", 1)):  # pages are kept in one way for passes, in another for searches
+        limit = pk.explain(name, graph, tier="disk", threads=2).smallest + 2 * pages
+        found = pk.run(name, graph, tier="disk", memory_limit=limit, threads=2).stats
+        assert found["bytes_read"] <= most * pages, name
+        assert found["ledger_peak"] <= limit

@@ -11,7 +11,6 @@ import pytest
 import penstock as pk
 from penstock.errors import DamagedStore, DoesNotFit
 from penstock.graph import Graph
-from penstock.store.encodings import needs_scratch
 
 PAGE = 64 << 10
 GRAPH = {"scale": 16, "edge_factor": 16, "undirected": True, "weights": "1:255", "page_size": PAGE, "seed": 3}
@@ -38,10 +37,6 @@ def options_of(name: str, graph: Graph) -> dict[str, Any]:
     return options | ({"source": first} if "source" in options else {})
 
 
-def plain(graph: Graph) -> bool:
-    return not needs_scratch(int(graph.store.direction("out").records["encoding"][0]))
-
-
 def from_disk(name: str, graph: Graph, **options: Any) -> Any:
     """In as little of both memories as will do, and a few pages more."""
     limits = {"gpu_memory_limit": 1, "memory_limit": 1}
@@ -54,9 +49,7 @@ def from_disk(name: str, graph: Graph, **options: Any) -> Any:
     else:
         raise AssertionError(f"it does not fit into {limits}")
     assert result.stats["device"].startswith("gpu"), result.stats
-    # What the result of cdlp takes makes the host's memory large enough for plain pages; encoded ones are more.
-    if name != "cdlp" or not plain(graph):
-        assert result.stats["gpu"]["source"] == "disk", limits
+    assert result.stats["gpu"]["source"] == "disk", limits
     return result
 
 

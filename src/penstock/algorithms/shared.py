@@ -84,10 +84,11 @@ class Shared:
             try:
                 plan = self.engine.plan(program, count, beside=besides(program, kinds, wide) * count)
                 split |= plan.ranges > 1
+                self.engine.refuse_early(program, count)
             except DoesNotFit as error:
                 refused.append(error)
         if refused:
-            raise max(refused, key=lambda error: error.needed)
+            raise max(refused, key=lambda error: (error.setting == "memory_limit", error.needed))
         return split
 
     def __getitem__(self, name: str) -> np.ndarray:

@@ -17,7 +17,7 @@ from penstock.engine.checkpoint import Checkpoint
 from penstock.engine.place import one_gpu, place
 from penstock.engine.plan import Plan, make_plan, stream_bytes
 from penstock.engine.program import Program
-from penstock.engine.vectors import Slots, Vectors
+from penstock.engine.vectors import Slots, Vectors, in_file
 from penstock.errors import UsageError
 from penstock.memory.cache import Policy
 from penstock.memory.ledger import Ledger, Scope
@@ -129,13 +129,11 @@ class Engine:
             kind = type(values[name])
             values[name] = kind(value) if kind in (int, float, bool) else value
         slots = slots or Slots(self.store, seeds)
-        plan = self.plan(program, slots.count, given=sum(array.nbytes for array in (vectors or {}).values()))
+        given = sum(array.nbytes for array in (vectors or {}).values() if not in_file(array))
+        plan = self.plan(program, slots.count, given=given)
         self.plans.append(plan)
         self.programs.append(program)
-        if self._streamed and self.ledger.free < plan.window_bytes + plan.fixed_bytes:
-            self.close_streams()  # their caches hold what this program's vectors need
-        if plan.tier == "disk" and self.ledger.free < plan.window_bytes + plan.fixed_bytes:
-            self._unload()
+        self._make_room_for(program, plan, given)
         executor, device = self._executor(program)
         if device != "gpu":
             return executor(self, program, plan, values, slots, dict(vectors or {}), active, until)
@@ -148,10 +146,19 @@ class Engine:
         """What running the program would take; `given`: bytes of its vectors that are there already; `beside`: bytes
         that the algorithm will hold besides."""
         count = Slots(self.store).count if slots is None else slots
-        topology = self._stream_bytes + sum(block.nbytes for block in (*self._resident.values(), *self._given.values()))
-        held = max(0, self.ledger.used - topology - given) + beside
+        topology = sum(block.nbytes for block in (*self._resident.values(), *self._given.values()))
+        held = max(0, self.ledger.used - topology - self._page_bytes - given) + beside
         loaded = self.settings.tier != "disk" and not self.settings.state_ranges and self._covers(program)
         return make_plan(program, self.store, self.settings, count, held=held, resident=loaded)
+
+    def refuse_early(self, program: Program, slots: int) -> None:
+        """Refuse a program that will be run on a GPU, if its state cannot fit there."""
+        device, _ = place(program, self.store, self.settings, loaded=self._lent)
+        if device != "gpu" or (self.settings.gpu_devices > 1 and not one_gpu(program)):
+            return
+        from penstock.engine.gpu.explain import device_plan
+
+        device_plan(program, self.store, slots, self.gpu.ledger.limit, self.settings)
 
     def _covers(self, program: Program) -> bool:
         from penstock.engine.plan import arcs_of
@@ -268,6 +275,32 @@ class Engine:
             side.close()
         self._streamed.clear()
         self._stream_bytes = 0
+
+    @property
+    def _page_bytes(self) -> int:
+        """Bytes of the budget that pages hold which are there for later programs: streams, and what a GPU has here."""
+        here = self._gpu is not None and self._gpu.host is self.ledger
+        return self._stream_bytes + (self._gpu.host_bytes if here and self._gpu is not None else 0)
+
+    def make_room(self, nbytes: int) -> None:
+        """Let pages go that are there for later programs, if there is no room for so much beside them."""
+        if self.ledger.free < nbytes:
+            self.close_streams()
+        if self.ledger.free < nbytes and self._gpu is not None and self._gpu.host is self.ledger:
+            self._gpu.close_pages()
+
+    def _make_room_for(self, program: Program, plan: Plan, given: int) -> None:
+        """Let go of what other programs have left in memory, if this one has no room beside it."""
+        needed = plan.fixed_bytes + (plan.window_bytes if plan.ranges > 1 else max(0, plan.window_bytes - given))
+        if plan.tier == "memory":
+            self.make_room(needed + (0 if self._covers(program) else plan.topology_bytes))
+            return
+        if self._page_bytes:
+            # Streams that are open are used, or closed before others are opened; but for a pair program's own.
+            sides = [self.store.direction(name) for name in plan.sides if program.form != "pair"]
+            self.make_room(needed - sum(stream_bytes(side, program.columns, self.settings.threads) for side in sides))
+        if not self._page_bytes and self.ledger.free < needed:
+            self._unload()
 
     def _unload(self) -> None:
         """Do without arcs in memory, where a program has no room for them."""

@@ -58,8 +58,8 @@ def ranks(engine: Engine, dtype: Any, ranges: int = 1) -> np.ndarray:
 
 def from_ranks(engine: Engine, held: np.ndarray, ranges: int = 1) -> np.ndarray:
     """The numbers of the vertices that have these ranks, by slot; after the last program that reads arcs."""
-    engine.close_streams()
-    order = engine.store.ids.order
+    order, vector = engine.store.ids.order, held.nbytes if ranges == 1 else 0
+    engine.make_room(vector + 2 * ranges * len(order) * order.dtype.itemsize)
     found = engine.vectors.make(len(held), held.dtype, "numbers", spilled=ranges > 1)
     # Ranks go anywhere: as much of the order as there is room for is held at a time.
     room = max(_LEAST, engine.ledger.free // 2 // ranges // order.dtype.itemsize)

@@ -133,6 +133,11 @@ def let_go(vector: np.ndarray, begin: int, end: int) -> None:
         held.madvise(mmap.MADV_DONTNEED, first, last - first)
 
 
+def in_file(vector: np.ndarray) -> bool:
+    """Whether it is a spilled one."""
+    return _mapping(vector) is not None
+
+
 def _mapping(vector: np.ndarray) -> mmap.mmap | None:
     held: Any = vector
     while isinstance(held, np.ndarray):
@@ -140,4 +145,4 @@ def _mapping(vector: np.ndarray) -> mmap.mmap | None:
     return held if isinstance(held, mmap.mmap) else None
 
 
-__all__ = ["AROUND", "Slots", "Vectors", "fetch", "let_go"]
+__all__ = ["AROUND", "Slots", "Vectors", "fetch", "in_file", "let_go"]

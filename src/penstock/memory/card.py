@@ -82,6 +82,7 @@ class Card:
         self._pages: dict[_Key, DevicePages] = {}
         self._columns: dict[str, Array] = {}
         self._policy: Policy = "resident"
+        self._host_bytes = 0
         self._before = Counts(0, 0, 0, 0)
 
     # ---- several
@@ -171,24 +172,28 @@ class Card:
         columns: Sequence[str],
         policy: Policy,
         *,
+        state: int = 0,
         shares: Mapping[str, Direction] | None = None,
         host_share: tuple[int, int] | None = None,
         lender: Card | None = None,
     ) -> dict[str, DevicePages]:
         """The pages of directions, with room for what the budget has left. Those that are there, whole, are kept.
 
-        `shares`: the directions to use by name, if they are not the store's; `host_share`: a fraction that bounds what
-        is taken of the host's free memory; pages that `lender` has there are not put there again.
+        `state`: bytes that a run holds beside them, at most; `shares`: the directions to use by name, if they are not
+        the store's; `host_share`: a fraction that bounds what is taken of the host's free memory; pages that `lender`
+        has there are not put there again.
         """
         directions = {name: self.store.direction(name) if shares is None else shares[name] for name in names}
         found = {name: self._there(_key(each, columns), policy) for name, each in directions.items()}
         if all(side is not None for side in found.values()):
             return {name: side for name, side in found.items() if side is not None}
         self.close_pages()
-        self._policy = policy
+        self._policy, before = policy, self.host.used
         unlike = {_key(each, columns): each for each in directions.values()}
+        # What the state does not take yet is left free: the next run finds room for it beside these pages.
+        spare = max(0, state - self.ledger.used)
         for place, key in enumerate(sorted(unlike)):
-            room = _room(self.ledger.free, [unlike[each] for each in sorted(unlike)[place:]], columns)
+            room = _room(self.ledger.free - spare, [unlike[each] for each in sorted(unlike)[place:]], columns)
             lent = lender._pages.get(key) if lender is not None else None
             shared, whole = host_share or (1, 1)
             parts = -(-whole * (len(unlike) - place) // shared)
@@ -201,16 +206,36 @@ class Card:
                 )  # fmt: skip
                 self._pages[key] = side
                 side.load()
+            self._host_bytes = self.host.used - before
         return {name: self._pages[_key(each, columns)] for name, each in directions.items()}
 
+    def make_room(
+        self, state: int, least: int, sides: Iterable[Direction], columns: Sequence[str], policy: Policy
+    ) -> None:
+        """Close pages if there is no room for a run's state beside them; or, if the run will ask for others, beside the
+        least of those."""
+        there = all(self._holder(_key(side, columns), policy) is not None for side in sides)
+        if self.ledger.free < state + (0 if there else least):
+            self.close_pages()
+
     def _there(self, key: _Key, policy: Policy) -> DevicePages | None:
-        name, part, columns = key
-        for (held, pages, names), side in self._pages.items():
-            if (held, pages) != (name, part) or not set(columns) <= set(names):
-                continue
-            if policy == self._policy or side.resident:
-                return side if names == columns else _with_columns(side, names, columns)
+        holder = self._holder(key, policy)
+        if holder is None or holder == key:
+            return None if holder is None else self._pages[holder]
+        return _with_columns(self._pages[holder], holder[2], key[2])
+
+    def _holder(self, key: _Key, policy: Policy) -> _Key | None:
+        """Which of the pages that are open are those of a key, perhaps with more columns."""
+        for found, side in self._pages.items():
+            alike = found[:2] == key[:2] and set(key[2]) <= set(found[2])
+            if alike and (policy == self._policy or side.resident):
+                return found
         return None
+
+    @property
+    def host_bytes(self) -> int:
+        """Bytes of the host's memory that pages hold, of all of a team."""
+        return sum(card._host_bytes for card in (self, *self._team))
 
     def read_counts(self) -> Counts:
         """So far."""
@@ -241,6 +266,7 @@ class Card:
         for side in self._pages.values():
             side.close()
         self._pages.clear()
+        self._host_bytes = 0
 
     def _drop_columns(self) -> None:
         for column in self._columns.values():

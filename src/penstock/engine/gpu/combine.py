@@ -15,7 +15,7 @@ from penstock.engine.gpu.arcs import OnHost
 from penstock.engine.gpu.functions import plain_kernel
 from penstock.engine.gpu.held import Held, Window, blocks
 from penstock.engine.gpu.kernels import slots as each
-from penstock.engine.gpu.plan import make_device_plan
+from penstock.engine.gpu.plan import arcs_asked, device_sides, make_device_plan
 from penstock.engine.kernels import bits
 from penstock.engine.place import one_gpu
 from penstock.engine.plan import Plan
@@ -394,8 +394,9 @@ def _alone(
 
     # In ranges a bucket would be one more pass: the order changes no result.
     kind = BucketRun if program.bucketed is not None and planned.ranges == 1 else CombineRun
-    if device.ledger.free < planned.state_bytes + planned.least_bytes:
-        device.close_pages()
+    names, policy = arcs_asked(program, device_sides(program, engine.store))
+    asked = [engine.store.direction(name) for name in names]
+    device.make_room(planned.state_bytes, planned.least_bytes, asked, program.columns, policy)
     return kind(engine, device, program, planned, params, slots, vectors, active)
 
 

@@ -20,6 +20,7 @@ from penstock.engine.gpu.held import Window, blocks
 from penstock.engine.gpu.kernels import combine as along
 from penstock.engine.gpu.kernels import merge as between
 from penstock.engine.gpu.layout import BITS, Layout
+from penstock.engine.gpu.plan import arcs_asked, device_sides
 from penstock.engine.monoid import MAX
 from penstock.engine.program import Combine
 from penstock.engine.vectors import Slots
@@ -79,8 +80,9 @@ class Member(CombineRun):
         host_share = (3, 4) if alike and self.lead is None else (1, left)
         lender = self.lead.device if alike and self.lead is not None else None
         return self.device.pages(
-            names, self.program.columns, policy, shares=shares, host_share=host_share, lender=lender
-        )
+            names, self.program.columns, policy, state=self.plan.state_bytes, shares=shares, host_share=host_share,
+            lender=lender,
+        )  # fmt: skip
 
     def _part(self, what: str, array: Array, lo: int, hi: int | None) -> Any:
         """Some of an array, for kernels; made once."""
@@ -205,14 +207,15 @@ class DevicesRun:
         plan = layout.plan(min(card.ledger.limit for card in cards))
         engine.device_plans.append(plan)
         engine.stats.note(gpu_devices=len(cards), gpu_strategy=settings.gpu_strategy)
+        names, policy = arcs_asked(program, device_sides(program, engine.store))
         self.members: list[Member] = []
         self.step, self.change = 0, np.inf
         self.active = 0
         try:
             for place, card in enumerate(cards):
                 with card.on():
-                    if card.ledger.free < plan.state_bytes + plan.least_bytes:
-                        card.close_pages()
+                    asked = [layout.direction(place, name) for name in names]
+                    card.make_room(plan.state_bytes, plan.least_bytes, asked, program.columns, policy)
                     lead = self.members[0] if place else None
                     given = (program, plan, params, slots, vectors, active)
                     self.members.append(Member(layout, place, engine, card, *given, lead=lead))

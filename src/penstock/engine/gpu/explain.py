@@ -13,7 +13,7 @@ from penstock.config import Settings, format_size
 from penstock.engine.model import TRAVERSAL, Prediction, fetched_bytes, heat
 from penstock.engine.place import one_gpu, place, unfit
 from penstock.engine.plan import Plan
-from penstock.engine.program import Combine, Program, Sweep
+from penstock.engine.program import Combine, Pair, Program, Row, Sweep
 from penstock.engine.rates import GpuRates, Rates, load_gpu
 from penstock.errors import DoesNotFit, UsageError
 from penstock.store.reader import Store
@@ -22,6 +22,9 @@ BATCH = 32 << 20
 """Bytes of pages that a stream is given at a time, about."""
 KERNELS = 5
 """Kernels of a superstep besides those of each batch: emit, update, finish, pack, and a copy of scalars."""
+
+PREDICTED = ("combine", "sweep")
+"""Forms whose passes take what their pages and their fetches take."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,7 @@ class OnDevice:
     prediction: Prediction | None = None
     refused: str = ""
     smallest: int = 0
+    form: str = "combine"
 
     def as_dict(self) -> dict[str, Any]:
         plain = ("device", "why", "not_here", "name", "limit", "source", "cached", "streamed", "devices", "strategy")
@@ -87,21 +91,24 @@ def on_device(
     if limit is None:
         return OnDevice("gpu", "", not_here, name)
     try:
-        found = _plan(program, store, slots, limit, settings, seeds)
+        found = device_plan(program, store, slots, limit, settings, seeds)
     except DoesNotFit as refused:
         return OnDevice("gpu", "", not_here, name, limit, refused=str(refused), smallest=refused.needed)
-    if found is None:
-        return OnDevice("gpu", "", not_here, name, limit)
+    if isinstance(program, Pair):
+        from penstock.engine.gpu.pair import unfit as unfit_there
+
+        if why := unfit_there(program, store, found):
+            return OnDevice("cpu", why, not_here, name, limit)
     cached, source = _share(found, plan, settings)
     streamed = (found.pages_bytes - cached) * found.ranges
     kept = load_gpu(name)
     told = None
-    if kept is not None:
+    if kept is not None and program.form in PREDICTED:
         told = _predict(program, plan, found, store, kept, rates, passes, streamed, source, loaded=loaded)
     devices = 1 if one_gpu(program) else settings.gpu_devices
     return OnDevice(
         "gpu", "", not_here, name, limit, found, source, cached, streamed, devices, settings.gpu_strategy, told,
-        smallest=found.smallest,
+        smallest=found.smallest, form=program.form,
     )  # fmt: skip
 
 
@@ -118,14 +125,22 @@ def _which(settings: Settings, *, here: bool) -> tuple[str | None, int | None]:
         return gpu.name(number), gpu.free_memory()[0] * SHARE[0] // SHARE[1]
 
 
-def _plan(program: Program, store: Store, slots: int, limit: int, settings: Settings, seeds: int) -> Any:
+def device_plan(program: Program, store: Store, slots: int, limit: int, settings: Settings, seeds: int = 0) -> Any:
+    """What the program would hold on a device. What cannot fit is refused; but a pair program then runs on the CPU."""
     from penstock.engine.gpu import plan
 
     if isinstance(program, Combine):
         return plan.make_device_plan(program, store, slots, limit, settings.state_ranges, seeds=seeds)
     if isinstance(program, Sweep):
         return plan.make_sweep_plan(program, store, slots, limit, seeds=seeds)
-    return None
+    if isinstance(program, Row):
+        from penstock.engine.gpu.rows import rows_of
+
+        return plan.make_row_plan(program, store, rows_of(program, store, slots), limit, seeds=seeds)
+    from penstock.engine.gpu.pair import make_pair_plan
+
+    assert isinstance(program, Pair)
+    return make_pair_plan(program, store, slots, limit)
 
 
 def _share(found: Any, plan: Plan, settings: Settings) -> tuple[int, str]:
@@ -195,10 +210,10 @@ def lines(told: OnDevice, unmeasured: str) -> list[Any]:
         below.append((f"does not fit: {told.refused}", []))
     if told.plan is not None:
         below += _held(told)
-        if told.prediction is None:
+        if told.form in PREDICTED and told.prediction is None:
             below.append((f"how long a pass takes is {unmeasured}", []))
-    elif told.limit is not None and not told.refused:
-        below.append(("what it holds there is found out when it runs", []))
+        elif told.prediction is None:
+            below.append((f"how long a {told.form} program takes there is not predicted", []))
     elif told.limit is None:
         below.append(("its memory is not known here: give gpu_memory_limit to see the plan", []))
     return [(f"on the GPU{f', {told.name}' if told.name else ''}", below)]
@@ -211,6 +226,8 @@ def _held(told: OnDevice) -> list[Any]:
     found: list[Any] = [(f"state {format_size(plan.vector_bytes)}{parts}", [])]
     if plan.arcs_bytes:
         found.append((f"state of the arcs {format_size(plan.arcs_bytes)}", _passing(plan)))
+    if plan.rows_bytes:
+        found.append((f"rows {format_size(plan.rows_bytes)} at a time", []))
     if told.source == "device":
         found.append((f"all pages on the device, {format_size(plan.pages_bytes)}", []))
     else:
@@ -234,4 +251,4 @@ def _passing(plan: Any) -> list[Any]:
     return [(f"{stays} stay there", []), (rest, [])]
 
 
-__all__ = ["OnDevice", "lines", "on_device"]
+__all__ = ["OnDevice", "device_plan", "lines", "on_device"]

@@ -14,7 +14,7 @@ from penstock.engine.gpu.arcs import ArcFields, OnHost
 from penstock.engine.gpu.functions import gpu_kernels, held_dtype, plain_kernel, totals_dtype
 from penstock.engine.gpu.kernels import combine as along
 from penstock.engine.gpu.kernels import slots as each
-from penstock.engine.gpu.plan import DevicePlan, device_sides
+from penstock.engine.gpu.plan import DevicePlan, arcs_asked, device_sides
 from penstock.engine.kernels import bits
 from penstock.engine.monoid import MAX
 from penstock.engine.plan import number_dtype, read_dtype
@@ -273,10 +273,7 @@ class Held:
         """The arcs: after the vectors, so that they take what is left."""
         if not self.fused or self.program.frontier:
             _ = self.totals
-        policy: Policy = "lru" if self.program.frontier else "resident"
-        names = tuple(dict.fromkeys((*self.sides.pull, *self.sides.push)))
-        if not self.program.frontier:
-            names = self.sides.pull or self.sides.push
+        names, policy = arcs_asked(self.program, self.sides)
         # Before the pages, which take what is left.
         for name in names:
             self.parts(self.direction(name))
@@ -296,7 +293,7 @@ class Held:
         return self.store.direction(name)
 
     def open_pages(self, names: Sequence[str], policy: Policy) -> dict[str, DevicePages]:
-        return self.device.pages(names, self.program.columns, policy)
+        return self.device.pages(names, self.program.columns, policy, state=self.plan.state_bytes)
 
     # ---- what is active
 

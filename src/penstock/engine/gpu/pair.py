@@ -16,6 +16,7 @@ from penstock.engine.gpu.functions import Kernel, gpu_adapters, make_kernel
 from penstock.engine.gpu.held import blocks
 from penstock.engine.gpu.kernels import pair as templates
 from penstock.engine.gpu.lists import Lists, Sizes, plain
+from penstock.engine.gpu.plan import DevicePlan
 from penstock.engine.pairing import entry_dtype, has_ways
 from penstock.engine.plan import Plan, read_dtype
 from penstock.engine.program import Pair
@@ -64,22 +65,36 @@ def _settle_kernel(program: Pair, *, ways: bool) -> Kernel:
     return _KEPT[key]
 
 
-def needed_bytes(program: Pair, store: Store, slots: int) -> int:
-    """Device memory for a run, before anything is there: lists, counts, state, and a few pages."""
-    sizes, found = Sizes(store), 8 * templates.SPREAD
+def make_pair_plan(program: Pair, store: Store, slots: int, limit: int) -> DevicePlan:
+    """Lists, counts, state: all of it is there, beside a few pages. It may be more than the limit."""
+    side, found = store.direction("out"), 8 * templates.SPREAD
     if program.per_vertex:
         found += slots * 8 * (2 if has_ways(program, store) else 1)
         found += slots * sum(kind.itemsize for kind in program.fields().values())
         found += slots * sum(read_dtype(store, name).itemsize for name in program.stored_reads())
         found += 2 * 4 * slots if "neighbours" in program.reads else 0
-    return found + sizes.nbytes + DevicePages.least(store.direction("out"), ())
+    state, least = found + Sizes(store).nbytes, DevicePages.least(side, ())
+    return DevicePlan(1, 1, state, DevicePages.needed(side, ()), least, limit, state + least)
+
+
+def unfit(program: Pair, store: Store, plan: DevicePlan) -> str:
+    """Why it runs on the CPU, if it has to."""
+    if entry_dtype(store, has_ways(program, store)).itemsize > 4:
+        return "which arcs there are between neighbours of 2**30 vertices or more is found out on the CPU"
+    if plan.smallest > plan.limit:
+        needed, limit = format_size(plan.smallest), format_size(plan.limit)
+        return f"the lists of {program.name} need {needed} of GPU memory, of {limit}: it runs on the CPU"
+    return ""
 
 
 class PairRun:
     """One run: lists, counts, vertices."""
 
-    def __init__(self, engine: Engine, device: Card, program: Pair, params: dict[str, Any], slots: Slots) -> None:
-        self.engine, self.device, self.program, self.params, self.slots = engine, device, program, params, slots
+    def __init__(
+        self, engine: Engine, device: Card, program: Pair, plan: DevicePlan, params: dict[str, Any], slots: Slots
+    ) -> None:
+        self.engine, self.device, self.program, self.plan = engine, device, program, plan
+        self.params, self.slots = params, slots
         self.store, self.stream, self.telling = engine.store, device.stream, program.per_vertex
         self.ways = has_ways(program, engine.store)
         self.lists = Lists(engine, device, Sizes(self.store), ways=self.ways)
@@ -103,7 +118,7 @@ class PairRun:
                     self.by_rank = self._kept(device.full(slots.count, 0, np.uint32, "neighbours"))
             self.reads = [self._read(name) for name in program.stored_reads()]
         with self.engine.stats.phase("load"):
-            self.side = device.pages(("out",), (), "resident")["out"]
+            self.side = device.pages(("out",), (), "resident", state=self.plan.state_bytes)["out"]
 
     def _kept(self, array: Array) -> Array:
         self._arrays.append(array)
@@ -158,19 +173,6 @@ class PairRun:
         self.lists.close()
 
 
-def _unfit(engine: Engine, program: Pair, slots: Slots) -> str:
-    store, ways = engine.store, has_ways(program, engine.store)
-    if entry_dtype(store, ways).itemsize > 4:
-        return "which arcs there are between neighbours of 2**30 vertices or more is found out on the CPU"
-    needed, limit = needed_bytes(program, store, slots.count), engine.gpu.ledger.limit
-    if needed > limit:
-        return (
-            f"the lists of {program.name} need {format_size(needed)} of GPU memory, of {format_size(limit)}: it runs "
-            f"on the CPU"
-        )
-    return ""
-
-
 def run(
     engine: Engine,
     program: Pair,
@@ -184,16 +186,16 @@ def run(
     """All triangles once; `totals["triangles"]` says how many there are."""
     from penstock.engine.engine import Outcome
 
-    if why := _unfit(engine, program, slots):
+    device, stats = engine.gpu, engine.stats
+    planned = make_pair_plan(program, engine.store, slots.count, device.ledger.limit)
+    if why := unfit(program, engine.store, planned):
         from penstock.engine.cpu import pair as cpu
 
-        engine.stats.note(device="cpu", why_not_gpu=why)
+        stats.note(device="cpu", why_not_gpu=why)
         return cpu.run(engine, program, plan, params, slots, vectors, active, until)
-    device, stats = engine.gpu, engine.stats
-    direction = engine.store.direction("out")
-    if device.ledger.free < needed_bytes(program, engine.store, slots.count) - DevicePages.least(direction, ()):
-        device.close_pages()
-    held = PairRun(engine, device, program, params, slots)
+    engine.device_plans.append(planned)
+    device.make_room(planned.state_bytes, planned.least_bytes, [engine.store.direction("out")], (), "resident")
+    held = PairRun(engine, device, program, planned, params, slots)
     try:
         with stats.phase("prepare"):
             held.prepare()
@@ -215,4 +217,4 @@ def run(
     return Outcome(state, slots, 1, 0.0, totals={"triangles": held.triangles, "windows": 1, "spilled_lists": 0})
 
 
-__all__ = ["PairRun", "needed_bytes", "run"]
+__all__ = ["PairRun", "make_pair_plan", "run", "unfit"]

@@ -1,4 +1,4 @@
-"""What a run of a combine program takes on a device: made before anything is allocated there."""
+"""What a run takes on a device: made before anything is allocated there."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ import numpy as np
 from penstock.engine.gpu.arcs import Kept, arc_bytes, held_bytes, least_bytes, share_out
 from penstock.engine.gpu.functions import held_dtype, totals_dtype
 from penstock.engine.gpu.kernels.combine import CHANGES, SPREAD
+from penstock.engine.gpu.rows import Rows
 from penstock.engine.plan import Sides, arcs_of, number_dtype, read_dtype, sides_of
-from penstock.engine.program import Combine, Sweep
+from penstock.engine.program import Combine, Row, Sweep
 from penstock.errors import DoesNotFit
+from penstock.memory.cache import Policy
 from penstock.memory.frames import DevicePages
 from penstock.memory.tasks import cut
 from penstock.store.reader import Direction, Store
@@ -48,11 +50,13 @@ class DevicePlan:
     arcs_window_bytes: int = 0
     """What the rest passes through, with its pages."""
     kept: tuple[Kept, ...] = ()
+    rows_bytes: int = 0
+    """Rows that are put together at a time; part of the state."""
 
     @property
     def vector_bytes(self) -> int:
-        """What is on the device at a time without what arcs keep."""
-        return self.state_bytes - self.arcs_kept_bytes - self.arcs_window_bytes
+        """What is on the device at a time without what arcs keep, and without rows."""
+        return self.state_bytes - self.arcs_kept_bytes - self.arcs_window_bytes - self.rows_bytes
 
     @property
     def arcs_passing(self) -> int:
@@ -73,6 +77,14 @@ def device_sides(program: Combine, store: Store) -> Sides:
     """The directions that a run goes over. What arcs keep is in the order of one: then nothing turns around."""
     sides = sides_of(store, program.along)
     return Sides(sides.pull, ()) if program.edge_state and sides.pull else sides
+
+
+def arcs_asked(program: Combine, sides: Sides) -> tuple[tuple[str, ...], Policy]:
+    """The directions whose pages a run asks for, and how they are kept: a search comes back to pages, all others go
+    over all of them again and again."""
+    if program.frontier:
+        return tuple(dict.fromkeys((*sides.pull, *sides.push))), "lru"
+    return sides.pull or sides.push, "resident"
 
 
 def slot_bytes(program: Combine, store: Store) -> tuple[int, int]:
@@ -98,8 +110,7 @@ def make_device_plan(
 ) -> DevicePlan:
     """Split the state as often as the limit asks for, or `ranges` times at least; refuse what cannot fit."""
     sides = device_sides(program, store)
-    names = dict.fromkeys((*sides.pull, *sides.push)) if program.frontier else dict.fromkeys(sides.pull or sides.push)
-    directions = {store.direction(name).name: store.direction(name) for name in names}
+    directions = {store.direction(name).name: store.direction(name) for name in arcs_asked(program, sides)[0]}
     whole = sum(DevicePages.needed(side, program.columns) for side in directions.values())
     least = sum(DevicePages.least(side, program.columns) for side in directions.values())
     window, always = slot_bytes(program, store)
@@ -164,4 +175,25 @@ def make_sweep_plan(program: Sweep, store: Store, slots: int, limit: int, *, see
     return DevicePlan(1, 1, state, whole, least, limit, smallest)
 
 
-__all__ = ["DevicePlan", "device_sides", "make_device_plan", "make_sweep_plan"]
+def make_row_plan(program: Row, store: Store, rows: Rows, limit: int, *, seeds: int = 0) -> DevicePlan:
+    """All of the state is there; rows get what all pages leave, or half of what is left; refuse what cannot fit."""
+    sides = [store.direction(name) for name in arcs_of(store, program)]
+    slot = sum(kind.itemsize for kind in program.fields().values()) + np.dtype(program.message).itemsize
+    slot += sum(read_dtype(store, name).itemsize for name in program.stored_reads())
+    state = slot * rows.slots + 8 * (CHANGES + SPREAD) + 8 * seeds + SLACK
+    state += sum(4 * max(1, len(cut(side).segments)) for side in sides)
+    least = sum(DevicePages.least(side, program.columns) for side in sides)
+    whole = sum(DevicePages.needed(side, program.columns) for side in sides)
+    needed = state + least + rows.longest
+    if needed > limit:
+        what = f"the state of {program.name} with its longest row on the GPU"
+        raise DoesNotFit(what, needed=needed, limit=limit, setting="gpu_memory_limit")
+    left = limit - state
+    room = left - whole
+    if room < min(rows.whole, max(rows.longest, left // 8)):
+        room = max(rows.longest, (left - least) // 2)
+    room = min(room, rows.whole)
+    return DevicePlan(1, 1, state + room, whole, least, limit, needed, rows_bytes=room)
+
+
+__all__ = ["DevicePlan", "arcs_asked", "device_sides", "make_device_plan", "make_row_plan", "make_sweep_plan"]

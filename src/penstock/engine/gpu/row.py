@@ -13,24 +13,22 @@ import numpy as np
 from penstock.engine.compile import _made, usable
 from penstock.engine.cpu.parts import read_column
 from penstock.engine.defaults import nothing, same, still
+from penstock.engine.gpu import mode  # noqa: F401 - gives it to kernels
 from penstock.engine.gpu.functions import Kernel, gpu_adapters, make_kernel
 from penstock.engine.gpu.held import blocks
 from penstock.engine.gpu.kernels import combine as along
 from penstock.engine.gpu.kernels import row as templates
 from penstock.engine.gpu.kernels import slots as each
-from penstock.engine.gpu.mode import only_voted
-from penstock.engine.gpu.plan import SLACK
-from penstock.engine.gpu.rows import Rows, Window, segment_places, tables
+from penstock.engine.gpu.plan import make_row_plan
+from penstock.engine.gpu.rows import Window, rows_of, segment_places, tables
 from penstock.engine.monoid import MAX
-from penstock.engine.plan import Plan, arcs_of, read_dtype
+from penstock.engine.plan import Plan, arcs_of
 from penstock.engine.program import Row
 from penstock.engine.vectors import Slots
-from penstock.errors import DoesNotFit
 from penstock.memory import gpu
 from penstock.memory.card import Array, Card
 from penstock.memory.device import inlined
 from penstock.memory.fingerprint import fingerprint
-from penstock.memory.frames import DevicePages
 from penstock.memory.tasks import BLOCK, cut
 from penstock.observe.progress import progress
 
@@ -97,9 +95,11 @@ class RowRun:
         self.engine, self.device, self.program, self.params, self.slots = engine, device, program, params, slots
         self.store, self.stream, self.kernels = engine.store, device.stream, _kernels(program)
         self.names, self.kind = arcs_of(self.store, program), np.dtype(program.message)
-        voted = self.kind.kind in "iu" and self.kind.itemsize >= 4 and only_voted(program)
-        self.rows = Rows(self.store, self.names, slots.count, self.kind, voted=voted)
-        self.vectors, self.room = vectors, self._share_out()
+        self.rows, self.vectors = rows_of(program, self.store, slots.count), vectors
+        self.plan = make_row_plan(program, self.store, self.rows, device.ledger.limit, seeds=len(slots.seeds))
+        self.rows.cut(self.plan.rows_bytes, engine.settings.state_ranges or 1)
+        sides = [self.store.direction(name) for name in self.names]
+        device.make_room(self.plan.state_bytes, self.plan.least_bytes, sides, program.columns, "resident")
         self.host = tuple(
             vectors[name] if name in vectors else engine.vectors.make(slots.count, kind, name)
             for name, kind in program.fields().items()
@@ -122,43 +122,17 @@ class RowRun:
         self.args = (tuple(array.arg for array in self.state), tuple(array.arg for array in self.reads))
         if set(program.state) - set(vectors) and not self.resumed:
             self._initialise()
-        self.buffer = self._kept(device.empty(self.room, np.uint8, "rows"))
+        self.buffer = self._kept(device.empty(self.plan.rows_bytes, np.uint8, "rows"))
         self.later = {
             name: self._kept(device.upload(segment_places(cut(self.store.direction(name))), "segments"))
             for name in self.names
         }
         with engine.stats.phase("load"):
-            self.sides = device.pages(self.names, program.columns, "resident")
+            self.sides = device.pages(self.names, program.columns, "resident", state=self.plan.state_bytes)
 
     def _kept(self, array: Array) -> Array:
         self._arrays.append(array)
         return array
-
-    def _share_out(self) -> int:
-        """Bytes for rows beside the state: what all pages leave, or half of what is left."""
-        program, slots, device, rows = self.program, self.slots, self.device, self.rows
-        limit = device.ledger.limit
-        directions = [self.store.direction(name) for name in self.names]
-        slot = sum(kind.itemsize for kind in program.fields().values()) + self.kind.itemsize
-        slot += sum(read_dtype(self.store, name).itemsize for name in program.stored_reads())
-        state = slot * slots.count + 8 * (along.CHANGES + along.SPREAD) + 8 * len(slots.seeds) + SLACK
-        state += sum(4 * max(1, len(cut(side).segments)) for side in directions)
-        # Each side is given an equal share of what is left.
-        least = len(directions) * max(DevicePages.least(side, program.columns) for side in directions)
-        whole = len(directions) * max(DevicePages.needed(side, program.columns) for side in directions)
-        needed = state + least + rows.longest
-        if needed > limit:
-            what = f"the state of {program.name} with its longest row on the GPU"
-            raise DoesNotFit(what, needed=needed, limit=limit, setting="gpu_memory_limit")
-        left = limit - state
-        room = left - whole
-        if room < min(rows.whole, max(rows.longest, left // 8)):
-            room = max(rows.longest, (left - least) // 2)
-        room = min(room, rows.whole)
-        rows.cut(room, self.engine.settings.state_ranges or 1)
-        if device.ledger.free < state + room:
-            device.close_pages()
-        return room
 
     def _given(self) -> tuple[Any, ...]:
         return (*self.params.values(), self.slots.vertices, self.step, 0.0)
@@ -293,6 +267,7 @@ def run(
 
     stats, saver = engine.stats, engine.checkpoint
     held = RowRun(engine, engine.gpu, program, params, slots, vectors)
+    engine.device_plans.append(held.plan)
     fields = dict(zip(program.state, held.host, strict=True))
     try:
         with stats.phase("prepare"):

@@ -9,6 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from penstock.engine.gpu.voting import only_voted
+from penstock.engine.plan import arcs_of
+from penstock.engine.program import Row
 from penstock.errors import DoesNotFit
 from penstock.memory import gpu
 from penstock.memory.card import Array
@@ -189,4 +192,11 @@ class Rows:
         return listed.astype(np.uint32), items, part_start, int((parts == 0).sum())
 
 
-__all__ = ["Rows", "Window", "segment_places", "tables"]
+def rows_of(program: Row, store: Store, slots: int) -> Rows:
+    """What the rows of a program take."""
+    kind = np.dtype(program.message)
+    voted = kind.kind in "iu" and kind.itemsize >= 4 and only_voted(program)
+    return Rows(store, arcs_of(store, program), slots, kind, voted=voted)
+
+
+__all__ = ["Rows", "Window", "rows_of", "segment_places", "tables"]

@@ -1,9 +1,9 @@
 """Templates of the row form for the GPU, made around a program's functions `c`; see `penstock.engine.kernels.row`.
 
 What arrives at the vertices of a window is put together in `rows`, that of vertex `near + i` from `starts[i]` on; then
-a thread takes each row. A row that is only voted on (see `penstock.engine.gpu.mode`) is voted on by a warp, or if it is
-long by several blocks: its winner is put in its first place, and the row is then given as an array of two dimensions,
-of which `mode` looks at the first place only.
+a thread takes each row. A row that is only voted on (see `penstock.engine.gpu.voting`) is voted on by a warp, or if it
+is long by several blocks: its winner is put in its first place, and the row is then given as an array of two
+dimensions, of which `mode` looks at the first place only.
 """
 
 from __future__ import annotations
