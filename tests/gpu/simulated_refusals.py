@@ -1,6 +1,6 @@
-"""What does not fit on a GPU, or beside it, is said before anything is computed; and who does what it is told gets there.
-At a size that a simulated GPU would take hours for: kernels are not run, which no decision about memory depends on.
-Started by test_gpu_simulated.py in a process that Numba's simulator was chosen for."""
+"""What does not fit on a GPU, or beside it, is said before it starts; and who does what it is told gets there. At sizes
+that a simulated GPU would take hours for: kernels are not run, which no decision about memory depends on. Started by
+test_gpu_simulated.py in a process that Numba's simulator was chosen for."""
 
 from __future__ import annotations
 
@@ -62,16 +62,16 @@ def run(name: str, graph: Graph, **limits: int) -> Any:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_what_does_not_fit_is_said_before_it_starts(graph: Graph, name: str, counted: dict[str, int]) -> None:
-    limits = {"gpu_memory_limit": 1, "memory_limit": 1}
-    for _ in range(6):
+    limits, refused = {"gpu_memory_limit": 1, "memory_limit": 1}, 0
+    while True:
         try:
             run(name, graph, **limits)
             break
-        except DoesNotFit as refused:
-            assert counted["kernels"] == 0, f"{refused} after it has begun"
-            limits[refused.setting] = refused.needed
-    else:
-        raise AssertionError(f"{name} does not fit into {limits}, though it was said that it would")
+        except DoesNotFit as error:
+            limits[error.setting] = error.needed
+            refused += 1
+        assert counted["kernels"] == 0, f"refused after it has begun; {limits} would do"
+        assert refused < 6, f"it does not fit into {limits}, though it was said that it would"
     more = limits["memory_limit"]
     for tenth in range(1, 13):  # of which pages take what is left, until all have room
         run(name, graph, **(limits | {"memory_limit": more + more * tenth // 10}))

@@ -69,6 +69,7 @@ class Shared:
         """`lanes`: of the other vectors. `without`: fields that the engine makes for a run."""
         self.engine, self.slots = engine, Slots(engine.store)
         programs = list(programs)
+        engine.by_turns = tuple(programs)
         kinds, wide = width_of(programs, others or {}, lanes or {}, without)
         self.split = self._must_split(programs, kinds, wide)
         self._sets = engine.ledger.reserve(self.slots.count // 2, "sets of vertices")

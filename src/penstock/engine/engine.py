@@ -15,8 +15,8 @@ import numpy as np
 from penstock.config import Settings
 from penstock.engine.checkpoint import Checkpoint
 from penstock.engine.place import one_gpu, place
-from penstock.engine.plan import Plan, make_plan, stream_bytes
-from penstock.engine.program import Program
+from penstock.engine.plan import Plan, arcs_of, keeping, make_plan, stream_bytes
+from penstock.engine.program import Combine, Program
 from penstock.engine.vectors import Slots, Vectors, in_file
 from penstock.errors import UsageError
 from penstock.memory.cache import Policy
@@ -99,6 +99,8 @@ class Engine:
         self._counted = card.team_counts() if card is not None else (0, 0, 0, 0)
         self.device_plans: list[DevicePlan] = []
         """Of what was run on a GPU."""
+        self.by_turns: tuple[Program, ...] = ()
+        """Programs that an algorithm will run, one after the other and again."""
         self.bytes_read = 0
         self.hits = 0
 
@@ -161,8 +163,6 @@ class Engine:
         device_plan(program, self.store, slots, self.gpu.ledger.limit, self.settings)
 
     def _covers(self, program: Program) -> bool:
-        from penstock.engine.plan import arcs_of
-
         names = {self.store.direction(name).name for name in arcs_of(self.store, program)}
         return all(
             any(name == n and set(program.columns) <= set(c) for n, c in self._resident)
@@ -247,7 +247,10 @@ class Engine:
         if not wanted <= set(self._streamed) or policy != self._policy or (self._once and not once):
             self.close_streams()
             self._policy, before = policy, self.ledger.used
-            keys = sorted(wanted)
+            turns = set() if once else {(name, tuple(columns)) for name in self.asked_by_turns(columns, policy)}
+            sides = [self.store.direction(name) for name, _ in wanted | turns]
+            needed = sum(stream_bytes(side, columns, self.settings.threads) for side in sides)
+            keys = sorted(wanted | turns if 2 * needed <= self.ledger.free else wanted)
             for place, key in enumerate(keys):
                 others = [self.store.direction(name) for name, _ in keys[place + 1 :]]
                 later = sum(stream_bytes(other, columns, self.settings.threads) for other in others)
@@ -258,6 +261,14 @@ class Engine:
                 )  # fmt: skip
             self._stream_bytes, self._once = self.ledger.used - before, once
         return {name: self._streamed[self.store.direction(name).name, tuple(columns)] for name in names}
+
+    def asked_by_turns(self, columns: Sequence[str], policy: Policy) -> set[str]:
+        """The directions that programs ask for by turns, with these columns, and kept so."""
+        found = set()
+        for program in self.by_turns:
+            if isinstance(program, Combine) and program.columns == tuple(columns) and keeping(program) == policy:
+                found |= {self.store.direction(name).name for name in arcs_of(self.store, program)}
+        return found
 
     def read_counts(self) -> tuple[int, int]:
         """(bytes read, pages found in caches) so far."""

@@ -14,6 +14,7 @@ from penstock.engine.kernels.buckets import bins_bytes
 from penstock.engine.program import Combine, Pair, Program, Row, Sweep
 from penstock.engine.vectors import AROUND
 from penstock.errors import DoesNotFit, UsageError
+from penstock.memory.cache import Policy
 from penstock.memory.stream import PageStream
 from penstock.memory.topology import Resident
 from penstock.store.reader import Direction, Store
@@ -53,6 +54,11 @@ def arcs_of(store: Store, program: Program) -> tuple[str, ...]:
     if isinstance(program, Combine) and program.stepped:
         return sides.push or sides.pull
     return sides.pull if isinstance(program, Row) else sides.pull or sides.push
+
+
+def keeping(program: Combine) -> Policy:
+    """How its pages are kept: a search comes back to some, all others go over all of them again and again."""
+    return "lru" if program.frontier else "resident"
 
 
 @dataclass(frozen=True)
@@ -245,5 +251,5 @@ def _largest_row(program: Row, store: Store, names: Sequence[str]) -> int:
 
 
 __all__ = [
-    "Plan", "Sides", "arcs_of", "make_plan", "number_dtype", "read_dtype", "sides_of", "vector_bytes",
+    "Plan", "Sides", "arcs_of", "keeping", "make_plan", "number_dtype", "read_dtype", "sides_of", "vector_bytes",
 ]  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, NamedTuple
 
@@ -173,14 +173,16 @@ class Card:
         policy: Policy,
         *,
         state: int = 0,
+        by_turns: Collection[str] = (),
         shares: Mapping[str, Direction] | None = None,
         host_share: tuple[int, int] | None = None,
         lender: Card | None = None,
     ) -> dict[str, DevicePages]:
         """The pages of directions, with room for what the budget has left. Those that are there, whole, are kept.
 
-        `state`: bytes that a run holds beside them, at most; `shares`: the directions to use by name, if they are not
-        the store's; `host_share`: a fraction that bounds what is taken of the host's free memory; pages that `lender`
+        `state`: bytes that a run holds beside them, at most; `by_turns`: directions that will be asked for in turn with
+        these, and are opened with them if they can be; `shares`: the directions to use by name, if they are not the
+        store's; `host_share`: a fraction that bounds what is taken of the host's free memory; pages that `lender`
         has there are not put there again.
         """
         directions = {name: self.store.direction(name) if shares is None else shares[name] for name in names}
@@ -192,6 +194,10 @@ class Card:
         unlike = {_key(each, columns): each for each in directions.values()}
         # What the state does not take yet is left free: the next run finds room for it beside these pages.
         spare = max(0, state - self.ledger.used)
+        others = {_key(each, columns): each for each in map(self.store.direction, by_turns)}
+        least = sum(DevicePages.least(each, columns) for each in (unlike | others).values())
+        if least <= self.ledger.free - spare:
+            unlike |= others
         for place, key in enumerate(sorted(unlike)):
             room = _room(self.ledger.free - spare, [unlike[each] for each in sorted(unlike)[place:]], columns)
             lent = lender._pages.get(key) if lender is not None else None

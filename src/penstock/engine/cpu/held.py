@@ -12,10 +12,9 @@ import numpy as np
 from penstock.engine.cpu.kernels import CombineKernels, combine_kernels
 from penstock.engine.cpu.parts import arc_vectors, named_arcs, read_column
 from penstock.engine.kernels import bits
-from penstock.engine.plan import Plan, Sides, number_dtype, sides_of
+from penstock.engine.plan import Plan, Sides, keeping, number_dtype, sides_of
 from penstock.engine.program import Combine
 from penstock.engine.vectors import Slots, fetch, let_go
-from penstock.memory.cache import Policy
 from penstock.memory.topology import Resident, Streamed
 
 if TYPE_CHECKING:
@@ -185,10 +184,8 @@ class Held:
             return
         if not self.fused or self.program.frontier:
             _ = self.totals
-        policy: Policy = "lru" if self.program.frontier else "resident"
-        self.arcs = {
-            self.store.direction(name).name: side for name, side in self.engine.streamed(names, columns, policy).items()
-        }
+        sides = self.engine.streamed(names, columns, keeping(self.program))
+        self.arcs = {self.store.direction(name).name: side for name, side in sides.items()}
 
     def side(self, name: str) -> Resident | Streamed:
         return self.arcs[self.store.direction(name).name]

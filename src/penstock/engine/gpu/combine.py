@@ -18,7 +18,7 @@ from penstock.engine.gpu.kernels import slots as each
 from penstock.engine.gpu.plan import arcs_asked, device_sides, make_device_plan
 from penstock.engine.kernels import bits
 from penstock.engine.place import one_gpu
-from penstock.engine.plan import Plan
+from penstock.engine.plan import Plan, keeping
 from penstock.engine.program import Combine, Iterations
 from penstock.engine.vectors import Slots
 from penstock.memory import gpu
@@ -394,9 +394,8 @@ def _alone(
 
     # In ranges a bucket would be one more pass: the order changes no result.
     kind = BucketRun if program.bucketed is not None and planned.ranges == 1 else CombineRun
-    names, policy = arcs_asked(program, device_sides(program, engine.store))
-    asked = [engine.store.direction(name) for name in names]
-    device.make_room(planned.state_bytes, planned.least_bytes, asked, program.columns, policy)
+    asked = [engine.store.direction(name) for name in arcs_asked(program, device_sides(program, engine.store))]
+    device.make_room(planned.state_bytes, planned.least_bytes, asked, program.columns, keeping(program))
     return kind(engine, device, program, planned, params, slots, vectors, active)
 
 

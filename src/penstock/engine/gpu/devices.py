@@ -22,6 +22,7 @@ from penstock.engine.gpu.kernels import merge as between
 from penstock.engine.gpu.layout import BITS, Layout
 from penstock.engine.gpu.plan import arcs_asked, device_sides
 from penstock.engine.monoid import MAX
+from penstock.engine.plan import keeping
 from penstock.engine.program import Combine
 from penstock.engine.vectors import Slots
 from penstock.memory import gpu
@@ -207,7 +208,7 @@ class DevicesRun:
         plan = layout.plan(min(card.ledger.limit for card in cards))
         engine.device_plans.append(plan)
         engine.stats.note(gpu_devices=len(cards), gpu_strategy=settings.gpu_strategy)
-        names, policy = arcs_asked(program, device_sides(program, engine.store))
+        names, policy = arcs_asked(program, device_sides(program, engine.store)), keeping(program)
         self.members: list[Member] = []
         self.step, self.change = 0, np.inf
         self.active = 0

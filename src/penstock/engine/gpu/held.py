@@ -17,7 +17,7 @@ from penstock.engine.gpu.kernels import slots as each
 from penstock.engine.gpu.plan import DevicePlan, arcs_asked, device_sides
 from penstock.engine.kernels import bits
 from penstock.engine.monoid import MAX
-from penstock.engine.plan import number_dtype, read_dtype
+from penstock.engine.plan import keeping, number_dtype, read_dtype
 from penstock.engine.program import Combine
 from penstock.engine.vectors import Slots
 from penstock.memory import gpu
@@ -273,7 +273,7 @@ class Held:
         """The arcs: after the vectors, so that they take what is left."""
         if not self.fused or self.program.frontier:
             _ = self.totals
-        names, policy = arcs_asked(self.program, self.sides)
+        names, policy = arcs_asked(self.program, self.sides), keeping(self.program)
         # Before the pages, which take what is left.
         for name in names:
             self.parts(self.direction(name))
@@ -293,7 +293,9 @@ class Held:
         return self.store.direction(name)
 
     def open_pages(self, names: Sequence[str], policy: Policy) -> dict[str, DevicePages]:
-        return self.device.pages(names, self.program.columns, policy, state=self.plan.state_bytes)
+        columns = self.program.columns
+        turns = self.engine.asked_by_turns(columns, policy)
+        return self.device.pages(names, columns, policy, state=self.plan.state_bytes, by_turns=turns)
 
     # ---- what is active
 

@@ -15,7 +15,6 @@ from penstock.engine.gpu.rows import Rows
 from penstock.engine.plan import Sides, arcs_of, number_dtype, read_dtype, sides_of
 from penstock.engine.program import Combine, Row, Sweep
 from penstock.errors import DoesNotFit
-from penstock.memory.cache import Policy
 from penstock.memory.frames import DevicePages
 from penstock.memory.tasks import cut
 from penstock.store.reader import Direction, Store
@@ -79,12 +78,9 @@ def device_sides(program: Combine, store: Store) -> Sides:
     return Sides(sides.pull, ()) if program.edge_state and sides.pull else sides
 
 
-def arcs_asked(program: Combine, sides: Sides) -> tuple[tuple[str, ...], Policy]:
-    """The directions whose pages a run asks for, and how they are kept: a search comes back to pages, all others go
-    over all of them again and again."""
-    if program.frontier:
-        return tuple(dict.fromkeys((*sides.pull, *sides.push))), "lru"
-    return sides.pull or sides.push, "resident"
+def arcs_asked(program: Combine, sides: Sides) -> tuple[str, ...]:
+    """The directions whose pages a run asks for: a search may turn around."""
+    return tuple(dict.fromkeys((*sides.pull, *sides.push))) if program.frontier else sides.pull or sides.push
 
 
 def slot_bytes(program: Combine, store: Store) -> tuple[int, int]:
@@ -110,7 +106,7 @@ def make_device_plan(
 ) -> DevicePlan:
     """Split the state as often as the limit asks for, or `ranges` times at least; refuse what cannot fit."""
     sides = device_sides(program, store)
-    directions = {store.direction(name).name: store.direction(name) for name in arcs_asked(program, sides)[0]}
+    directions = {store.direction(name).name: store.direction(name) for name in arcs_asked(program, sides)}
     whole = sum(DevicePages.needed(side, program.columns) for side in directions.values())
     least = sum(DevicePages.least(side, program.columns) for side in directions.values())
     window, always = slot_bytes(program, store)
