@@ -38,6 +38,12 @@ def uniform(section: Section, scale: int) -> Graph:
     return _made(section, f"u{scale}", "uniform", {"vertices": 1 << scale, "edges": edges})
 
 
+def grid(section: Section, scale: int) -> Graph:
+    """Like a road network: few arcs of each vertex, and far from one side to the other."""
+    rows = 1 << scale // 2
+    return _made(section, f"g{scale}", "grid", {"rows": rows, "columns": (1 << scale) // rows})
+
+
 def _made(section: Section, name: str, kind: str, options: dict[str, Any]) -> Graph:
     path = section.folder / f"{name}.pen"
     if not path.exists():
@@ -124,7 +130,7 @@ def call(name: str, graph: Graph, **options: Any) -> tuple[Any, dict[str, Any]]:
         "call_seconds": whole, "run_seconds": result.stats["phases"].get("run", 0.0),
         "superstep_seconds": sum(step["seconds"] for step in steps), "supersteps": len(steps),
     }  # fmt: skip
-    for key in ("bytes_copied", "bytes_read", "hits"):
+    for key in ("bytes_copied", "bytes_read", "hits", "in_place"):
         if any(key in step for step in steps):
             figures[key] = sum(step.get(key, 0) for step in steps)
     return result, figures

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
+from unittest import mock
 
 from common import median
 from gpu_graphs import about, call, card, devoted, kronecker, page_bytes, pagerank, random_sources
@@ -12,6 +13,7 @@ from gpu_section import Section, table
 
 from penstock.config import settings
 from penstock.graph import Graph
+from penstock.memory import frames
 
 STREAMS = settings().gpu_streams
 """What a user has who says nothing."""
@@ -39,6 +41,7 @@ def run(section: Section) -> None:
         found = section.step(f"{count} streams", _pair, section, graph, tenth, 0.1, count)
         streams |= {str(count): section.figures.pop(f"{count} streams")} if found else {}
         section.keep("streams", streams)
+    section.step("bfs copied", _copied, section, graph, 0.1)
     section.step("pinned_rates", measure)
     cached: dict[str, Any] = {}
     for share in sizes.cached:
@@ -66,19 +69,23 @@ def _pair(section: Section, graph: Graph, limit: int | None, share: float, strea
         _, ranked = pagerank(graph, replace(sizes, iterations=min(sizes.iterations, 16)))
     # Which pages stay differs: a search has a cache of its own.
     beside = devoted(graph, share, "bfs")
-    with card(graph, gpu_streams=streams, gpu_memory_limit=beside):
-        sources = random_sources(graph, 1 + sizes.traversals, seed=5)[1]
+    bfs = _searches(section, graph, beside, streams)
+    return {"limit": limit, "bfs_limit": beside, "streams": streams, "pagerank": ranked, "bfs": bfs}
+
+
+def _searches(section: Section, graph: Graph, limit: int | None, streams: int) -> dict[str, Any]:
+    with card(graph, gpu_streams=streams, gpu_memory_limit=limit):
+        sources = random_sources(graph, 1 + section.sizes.traversals, seed=5)[1]
         call("bfs", graph, source=sources[0], max_depth=section.shallow)  # loads the pages
         searches = [call("bfs", graph, source=source)[1] for source in sources[1:]]
-    keys = ("superstep_seconds", "call_seconds", "bytes_copied", "hits")
-    bfs = {key: median([one.get(key, 0) for one in searches]) for key in keys}
-    return {
-        "limit": limit,
-        "bfs_limit": beside,
-        "streams": streams,
-        "pagerank": ranked,
-        "bfs": bfs | {"searches": searches},
-    }
+    keys = ("superstep_seconds", "call_seconds", "bytes_copied", "hits", "in_place")
+    return {key: median([one.get(key, 0) for one in searches]) for key in keys} | {"searches": searches}
+
+
+def _copied(section: Section, graph: Graph, share: float) -> dict[str, Any]:
+    """Searches that copy all pages they want, where they would read some in place."""
+    with mock.patch.object(frames, "span", return_value=None):
+        return _searches(section, graph, devoted(graph, share, "bfs"), STREAMS)
 
 
 def _shares(section: Section) -> dict[str, Any]:
@@ -119,6 +126,9 @@ def _show(section: Section) -> None:
                 f"{ranked['seconds'] / one['bound_seconds']:.2f}" if "bound_seconds" in one else "",
                 f"{bfs['superstep_seconds'] * 1e3:.1f}", f"{bfs['bytes_copied'] / 1e6:.0f}",
             ))  # fmt: skip
+    if copied := found.get("bfs copied"):
+        moved = f"{copied['superstep_seconds'] * 1e3:.1f}", f"{copied['bytes_copied'] / 1e6:.0f}"
+        rows.append(("none in place", *[""] * 6, *moved))
     title = f"{found['graph']['graph']}, pages of {found['graph']['page_bytes'] / 1e9:.2f} GB in pinned memory, "
     table(
         title + f"which is copied at {rate / 1e9:.1f} GB/s",

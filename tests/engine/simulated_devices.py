@@ -222,6 +222,17 @@ def test_what_does_not_fit_is_refused_before_anything_is_allocated(
         pk.run("pagerank", graphs["directed"], **options)
 
 
+@pytest.mark.parametrize("strategy", ["P", "S"])
+@pytest.mark.parametrize("devices", [2, 4])
+def test_what_it_needs_is_explained(strategy: str, devices: int, graphs: dict[str, Graph]) -> None:
+    options = {"device": "gpu", "gpu_devices": devices, "gpu_strategy": strategy} | OPTIONS["bfs"]
+    least = pk.explain("bfs", graphs["directed"], gpu_memory_limit=1 << 30, **options).smallest_gpu
+    with pytest.raises(DoesNotFit) as refused:
+        pk.run("bfs", graphs["directed"], gpu_memory_limit=least // 2, **options)
+    assert 0.99 * least < refused.value.needed <= least  # it may be that seeds have slots of their own
+    pk.run("bfs", graphs["directed"], gpu_memory_limit=least, **options)
+
+
 # ---- pages of a share
 
 

@@ -252,7 +252,7 @@ def test_the_least_recently_used_page_goes(place: str) -> None:
 def test_batches_hold_several_pages() -> None:
     direction = mixed()
     pages, device, host = opened(direction, frames=len(direction) - 1, streams=1, batch=3 * PAGE)
-    assert pages._per == 2
+    assert pages._per == 3
     assert len(visited(pages).launches) < len(direction)
     visited(pages, np.arange(1, len(direction)))
     closed(pages, device, host)

@@ -156,7 +156,7 @@ class Engine:
     def refuse_early(self, program: Program, slots: int) -> None:
         """Refuse a program that will be run on a GPU, if its state cannot fit there."""
         device, _ = place(program, self.store, self.settings, loaded=self._lent)
-        if device != "gpu" or (self.settings.gpu_devices > 1 and not one_gpu(program)):
+        if device != "gpu":
             return
         from penstock.engine.gpu.explain import device_plan
 

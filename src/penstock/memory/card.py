@@ -16,11 +16,13 @@ from penstock.memory.cache import Policy
 from penstock.memory.frames import DevicePages
 from penstock.memory.ledger import Ledger, Reservation
 from penstock.memory.share import part_of
+from penstock.store.blob import Blob
 from penstock.store.reader import Direction, Store
 
 SHARE = 9, 10
 """How much of the memory that is free at the start is used, if no limit was given."""
-
+_PIECE = 1 << 22
+"""Values of a column that are read at a time."""
 
 _Key = tuple[str, tuple[int, int, int], tuple[str, ...]]
 """A direction, which of its pages, and which columns."""
@@ -154,15 +156,18 @@ class Card:
         gpu.fill(found.array, array)
         return found
 
-    def column(self, name: str) -> Any:
-        """A column of the active vertices. It stays for the next run if there is room to spare."""
-        if name in self._columns:
-            return self._columns[name].array
-        host = self.store.vertex_column(name).read(0, self.store.active)
-        if host.nbytes > self.ledger.free // 8:
-            return gpu.upload(host)  # for the moment of a copy
-        self._columns[name] = self.upload(host, f"column {name}")
-        return self._columns[name].array
+    def read_columns(self, names: Sequence[str], target: Any) -> None:
+        """Copy a column of the active vertices to an array, or the sum of several. One alone stays for the next run if
+        there is room to spare."""
+        columns, name = [self.store.vertex_column(name) for name in names], names[0]
+        spare = self.ledger.free // 8
+        if len(names) == 1 and name not in self._columns and len(target) * columns[0].dtype.itemsize <= spare:
+            self._columns[name] = self.empty(len(target), columns[0].dtype, f"column {name}")
+            _read(columns, self._columns[name].array)
+        if len(names) == 1 and name in self._columns:
+            target[...] = self._columns[name].array
+        else:
+            _read(columns, target)
 
     # ---- arcs
 
@@ -284,6 +289,13 @@ class Card:
         self._disband()
         with self.on():
             self.close_pages()
+
+
+def _read(columns: Sequence[Blob], target: Any) -> None:
+    """The sum of columns, a piece at a time: neither memory may have room for all of it besides."""
+    for a in range(0, len(target), _PIECE):
+        b = min(a + _PIECE, len(target))
+        gpu.fill(target[a:b], np.asarray(sum(column.read(a, b).astype(target.dtype) for column in columns)))
 
 
 def _key(direction: Direction, columns: Sequence[str]) -> _Key:

@@ -30,6 +30,9 @@ from penstock.memory.tasks import BLOCK, HEAVY, SEGMENT, Tasks, cut
 from penstock.memory.visits import Lane, Launch, Visits
 from penstock.store.reader import Direction
 
+RING: dict[Policy, int] = {"resident": 2, "lru": 4}
+"""Which part of the frames batches may take: a pass that keeps few pages gains more by large batches, a search by pages
+that stay."""
 _FROM_DISK = 8 << 20
 """Bytes of a batch from disk: enough for what the host does once a batch."""
 _FETCHING = 6
@@ -120,7 +123,7 @@ class DevicePages(Visits):
         self._lanes: list[Lane] = []
         self._fetching = min(_FETCHING, self.settings.threads)
         if fit < count:
-            self._per = max(1, min(batch // self.layout.nbytes, fit // (4 * streams)))
+            self._per = max(1, min(batch // self.layout.nbytes, fit // (RING[policy] * streams)))
             lanes = min(streams, fit // self._per)
             self.kept = fit - lanes * self._per
             stored = count - self.kept if policy == "resident" else count
@@ -138,6 +141,7 @@ class DevicePages(Visits):
             self._lanes = [Lane(k, self.kept + k * self._per) for k in range(lanes)]
         else:
             self.policy = "resident"
+        self._here = Lane(len(self._lanes), 0, ahead=False)
         self._readers = (self._lanes[1:] or self._lanes) if self.source == "disk" else []
         self._shelf = Shelf(count, self.kept, self.policy)
 

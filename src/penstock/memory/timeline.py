@@ -13,7 +13,7 @@ from penstock.observe.events import current
 
 
 class Timeline:
-    """Slices of the lanes `stream 0`, `stream 1`, ...; nothing is done where nobody records."""
+    """Slices of lanes; nothing is done where nobody records."""
 
     def __init__(self) -> None:
         self._events = current()
@@ -22,15 +22,21 @@ class Timeline:
             gpu.synchronize()
             self._origin, self._began = gpu.Event(gpu.Stream(null=True), timed=True), perf_counter()
 
+    @property
+    def records(self) -> bool:
+        """Whether anybody does."""
+        return self._events is not None
+
     @contextlib.contextmanager
-    def span(self, stream: gpu.Stream, number: int, name: str, **args: Any) -> Iterator[None]:
-        """What is put into the stream inside is one slice."""
+    def span(self, stream: gpu.Stream, lane: str | int, name: str, **args: Any) -> Iterator[dict[str, Any]]:
+        """What is put into the stream inside is one slice; what is found out about it may be added to its `args`. A
+        lane that is a number is the stream of that number."""
         if self._events is None:
-            yield
+            yield args
             return
         begin = self._mark(stream)
-        yield
-        self._spans.append((f"stream {number}", name, begin, self._mark(stream), args))
+        yield args
+        self._spans.append((lane if isinstance(lane, str) else f"stream {lane}", name, begin, self._mark(stream), args))
 
     def _mark(self, stream: gpu.Stream) -> Any:
         return perf_counter() if gpu.SIMULATED else gpu.Event(stream, timed=True)

@@ -7,7 +7,6 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import pairwise
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ from penstock.memory.pool import Pool, runs
 from penstock.memory.shelf import NOWHERE, Shelf
 from penstock.memory.span import Span
 from penstock.memory.sums import Sums
-from penstock.observe.events import current
+from penstock.memory.timeline import Timeline
 from penstock.store.reader import Direction
 
 Launch = Callable[[gpu.Stream, Any, int, Any, int], None]
@@ -36,10 +35,9 @@ _PLANNED = 1 << 16
 class Lane:
     """A stream with frames of its own, filled and used in the stream's order: nothing overwrites what is in use."""
 
-    def __init__(self, number: int, base: int) -> None:
-        self.name, self.base, self.stream = f"stream {number}", base, gpu.Stream()
-        self.began = 0.0
-        self.copied = 0
+    def __init__(self, number: int, base: int, *, ahead: bool = True) -> None:
+        """`ahead`: the next batch waits for its kernels. Nobody waits for those over pages that are on the device."""
+        self.name, self.base, self.stream = f"stream {number}", base, gpu.Stream(ahead=ahead)
         self.sent: gpu.Event | None = None
 
 
@@ -59,6 +57,9 @@ class Visits:
     _shelf: Shelf
     _orders: Orders
     _lanes: list[Lane]
+    _here: Lane
+    """For pages on the device while others come: beside the lanes, as the caller's stream may be one that all others
+    wait for."""
     _readers: list[Lane]
     """Of the lanes, those that pages from disk come by; the others are for pages from the host. One alone is both."""
     _per: int
@@ -94,11 +95,16 @@ class Visits:
         """
         if not self._loaded:
             self.load()
-        began, before = perf_counter(), dict(self.stats)
-        self._visit(pages, launch, in_place)
-        if (events := current()) is not None:
-            found = {name: self.stats[name] - before[name] for name in ("pages", "hits", "in_place")}
-            events.record("gpu", f"{self.direction.name} pages", began, perf_counter(), **found)
+        self._timeline = Timeline()
+        if not self._timeline.records:
+            self._visit(pages, launch, in_place)
+            return
+        before = dict(self.stats)
+        with self._timeline.span(self.stream, "gpu", f"{self.direction.name} pages") as told:
+            self._visit(pages, launch, in_place)
+            told |= {name: self.stats[name] - before[name] for name in ("pages", "hits", "in_place")}
+        gpu.synchronize()
+        self._timeline.settle()
 
     def _visit(self, pages: np.ndarray | None, launch: Launch, cost: np.ndarray | None) -> None:
         count = len(self.direction)
@@ -119,17 +125,18 @@ class Visits:
         in_place, missing = missing[lying], missing[~lying]
         self._count(len(wanted), len(hits), len(in_place))
         self._reach(in_place)
-        before = self.stream.record()
-        if len(hits):
-            order = self._orders.send(self.stream, hits)
-            self._sent = self.stream.record()
-            launch(self.stream, *order)
         if not len(missing) and not len(in_place):
+            if len(hits):
+                order = self._orders.send(self.stream, hits)
+                self._sent = self.stream.record()
+                launch(self.stream, *order)
             return
         self._shelf.placed = False
         frames = self._shelf.admit(missing)
         stored = self._is_stored(missing)
-        with self._beside_the_stream(before):
+        with self._beside_the_stream():
+            if len(hits):
+                self._launch_some(self._here, hits, launch)
             if len(in_place):
                 self._in_place(in_place, launch)
             if stored.all():
@@ -138,15 +145,15 @@ class Visits:
                 self._from_disk(missing[~stored], frames[~stored], launch, (missing[stored], frames[stored]))
 
     @contextmanager
-    def _beside_the_stream(self, before: gpu.Event) -> Iterator[None]:
-        """Let the lanes begin after an event, and the caller's stream go on after them."""
-        for lane in self._lanes:
+    def _beside_the_stream(self) -> Iterator[None]:
+        """Let the lanes begin after what the caller's stream has, and that go on after them."""
+        before, lanes = self.stream.record(), (*self._lanes, self._here)
+        for lane in lanes:
             lane.stream.wait(before)
         try:
             yield
         finally:
-            for lane in self._lanes:
-                lane.copied = 0
+            for lane in lanes:
                 self.stream.wait(lane.stream.record())
             self._shelf.settle()
 
@@ -192,12 +199,13 @@ class Visits:
 
     def _in_place(self, pages: np.ndarray, launch: Launch) -> None:
         """One launch for all; on the lane that copies come to last, as both go over the same bus."""
-        lane = self._from_host_lanes[-1]
-        lane.began = perf_counter()
+        self._launch_some(self._from_host_lanes[-1], pages, launch, "in place")
+
+    def _launch_some(self, lane: Lane, pages: np.ndarray, launch: Launch, name: str = "kernel") -> None:
         order = self._orders.send(lane.stream, pages)
         lane.sent = lane.stream.record()
-        launch(lane.stream, *order)
-        self._note(lane, len(pages), what="in place")
+        with self._timeline.span(lane.stream, lane.name, name, pages=len(pages)):
+            launch(lane.stream, *order)
 
     # ---- all
 
@@ -214,19 +222,16 @@ class Visits:
         if not placed:
             self._settle()
         self._count(count, kept)
-        before, events = self.stream.record(), current()
-        if kept:
-            launch(self.stream, *self._first)
 
         def start(lane: Lane, number: int, places: np.ndarray) -> None:
             assert self._batches is not None
             a, b, order = self._batches[number]
             if not placed:
                 self._place(lane, np.arange(a, b), places)
-            if number >= from_host:
-                self._check(lane, a, b - a)
-            launch(lane.stream, *order)
-            self._note(lane, b - a, events)
+            with self._timeline.span(lane.stream, lane.name, "kernel", pages=b - a):
+                if number >= from_host:
+                    self._check(lane, a, b - a)
+                launch(lane.stream, *order)
 
         def send_stored() -> None:
             assert self._batches is not None
@@ -234,25 +239,28 @@ class Visits:
             for number, (a, b, _) in enumerate(self._batches[:from_host]):
                 lane = lanes[number % len(lanes)]
                 with self._lock:
-                    lane.began = perf_counter()
-                    self._copy_run(lane, a, lane.base, b - a)
+                    self._copy_runs(lane, [(a, lane.base, b - a)])
                     start(lane, number, lane.base + np.arange(b - a))
 
         def take(thread: int, number: int, parcel: Parcel, copied: int) -> None:
-            lane = self._readers[thread]
             with self._lock:
-                lane.began, lane.copied = perf_counter(), copied
-                start(lane, from_host + number, parcel.frames)
+                self.stats["bytes_copied"] += copied
+                start(self._readers[thread], from_host + number, parcel.frames)
 
-        with self._beside_the_stream(before):
+        with self._beside_the_stream():
+            if kept:
+                with self._timeline.span(self._here.stream, self._here.name, "kernel", pages=kept):
+                    launch(self._here.stream, *self._first)
             self._fetched(from_disk, self._parcel, take, send_stored)
         self._shelf.placed = True
 
     def _all_batches(self) -> list[tuple[int, int, Order]]:
-        """Pages beyond those that stay: the host's, then the disk's."""
+        """Pages beyond those that stay: the host's, then the disk's. The host's from the last one on, so that pages of
+        small vertices come before those of large ones, where vertices are in the order of their degrees."""
         count, stored = len(self.direction), self._stored_to
-        cuts = [*range(self.kept, stored, self._per), *range(stored, count, self._per), count]
-        return [(a, b, self._orders.between(a, b)) for a, b in pairwise(cuts)]
+        from_host, from_disk = [*range(self.kept, stored, self._per), stored], [*range(stored, count, self._per), count]
+        cuts = [*reversed([*pairwise(from_host)]), *pairwise(from_disk)]
+        return [(a, b, self._orders.between(a, b)) for a, b in cuts]
 
     def _parcel(self, number: int) -> Parcel:
         """How a batch from disk comes at a visit of all pages. The first one finds out, and it is kept, unless they are
@@ -311,22 +319,26 @@ class Visits:
             lane, pages = lanes[k % len(lanes)], missing[a : a + self._per]
             places = _placed(frames[a : a + self._per], lane)
             with self._lock:
-                lane.began = perf_counter()
-                for i, j in runs(pages, places):
-                    self._copy_run(lane, int(pages[i]), int(places[i]), j - i)
+                self._copy_runs(lane, [(int(pages[i]), int(places[i]), j - i) for i, j in runs(pages, places)])
                 self._start(lane, pages, places, launch)
 
-    def _copy_run(self, lane: Lane, page: int, frame: int, count: int) -> None:
+    def _copy_runs(self, lane: Lane, found: list[tuple[int, int, int]]) -> None:
+        """Runs of pages of the host, each (first page, first frame, how many)."""
         assert self._stored is not None
-        place = page - self._stored_from
-        lane.copied += self._pool.copy_run(lane.stream, frame, self._stored.arrays, place, count)
+        copied = 0
+        with self._timeline.span(lane.stream, lane.name, "copy") as told:
+            for page, frame, count in found:
+                place = page - self._stored_from
+                copied += self._pool.copy_run(lane.stream, frame, self._stored.arrays, place, count)
+            told["bytes"] = copied
+        self.stats["bytes_copied"] += copied
 
     def _from_disk(
         self, missing: np.ndarray, frames: np.ndarray, launch: Launch, stored: tuple[np.ndarray, np.ndarray]
     ) -> None:
         """Pages from disk; meanwhile those that the host has stored, and their frames."""
         assert self._fetch is not None
-        events, fetch, per = current(), self._fetch, self._per
+        fetch, per = self._fetch, self._per
 
         def parcel(number: int) -> Parcel:
             some = slice(number * per, (number + 1) * per)
@@ -334,25 +346,18 @@ class Visits:
             return fetch.parcel(missing[some], places)
 
         def take(thread: int, number: int, parcel: Parcel, copied: int) -> None:
-            lane = self._readers[thread]
             with self._lock:
-                lane.began, lane.copied = perf_counter(), copied
-                self._start(lane, parcel.pages, parcel.frames, launch, events, check=True)
+                self.stats["bytes_copied"] += copied
+                self._start(self._readers[thread], parcel.pages, parcel.frames, launch, check=True)
 
         self._fetched(-(-len(missing) // per), parcel, take, lambda: self._from_host(*stored, launch))
 
-    def _start(
-        self, lane: Lane, pages: np.ndarray, places: np.ndarray, launch: Launch, events: Any = None, *,
-        check: bool = False,
-    ) -> None:  # fmt: skip
+    def _start(self, lane: Lane, pages: np.ndarray, places: np.ndarray, launch: Launch, *, check: bool = False) -> None:
         """Pages are on their way to these frames: say so to the kernels, and start them."""
         self._place(lane, pages, places)
         for i, j in runs(pages) if check else ():
             self._check(lane, int(pages[i]), j - i)
-        order = self._orders.send(lane.stream, pages)
-        lane.sent = lane.stream.record()
-        launch(lane.stream, *order)
-        self._note(lane, len(pages), events)
+        self._launch_some(lane, pages, launch)
         self._shelf.arrived(pages, places)
 
     def _place(self, lane: Lane, pages: np.ndarray, places: np.ndarray) -> None:
@@ -364,17 +369,10 @@ class Visits:
 
     def _settle(self) -> None:
         """Wait until what the last visit sent has left the stage."""
-        for event in (self._sent, *(lane.sent for lane in self._lanes)):
+        for event in (self._sent, self._here.sent, *(lane.sent for lane in self._lanes)):
             if event is not None:
                 event.synchronize()
         self._orders.clear()
-
-    def _note(self, lane: Lane, pages: int, events: Any = None, what: str = "batch") -> None:
-        self.stats["bytes_copied"] += lane.copied
-        events = events or current()
-        if events is not None:
-            events.record(lane.name, what, lane.began, perf_counter(), pages=pages, bytes=lane.copied)
-        lane.copied = 0
 
 
 def _placed(frames: np.ndarray, lane: Lane) -> np.ndarray:

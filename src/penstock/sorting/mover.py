@@ -35,7 +35,7 @@ class Mover:
         else:
             self._rings[0].send(stream, target, source)
 
-    def receive(self, stream: gpu.Stream, copies: Sequence[Copy], span: AbstractContextManager[None]) -> None:
+    def receive(self, stream: gpu.Stream, copies: Sequence[Copy], span: AbstractContextManager[Any]) -> None:
         """Begin to copy to the host, as one slice of a timeline. `settle` before more is put into the stream."""
         if self._thread is None:
             with span:
@@ -44,7 +44,7 @@ class Mover:
         else:
             self._begun.append((stream, self._thread.submit(self._receive, stream, copies, span)))
 
-    def _receive(self, stream: gpu.Stream, copies: Sequence[Copy], span: AbstractContextManager[None]) -> None:
+    def _receive(self, stream: gpu.Stream, copies: Sequence[Copy], span: AbstractContextManager[Any]) -> None:
         assert self._rings is not None
         gpu.use(self._device)
         with span:

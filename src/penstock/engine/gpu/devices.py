@@ -202,7 +202,9 @@ class DevicesRun:
     ) -> None:
         settings = engine.settings
         self.program, self.slots = program, slots
-        layout = Layout(program, engine.store, slots, settings.gpu_devices, settings.gpu_strategy)
+        layout = Layout(
+            program, engine.store, slots.count, settings.gpu_devices, settings.gpu_strategy, seeds=len(slots.seeds)
+        )
         self.split = layout.split
         cards = engine.gpu.team(settings.gpu_devices)
         plan = layout.plan(min(card.ledger.limit for card in cards))

@@ -12,7 +12,7 @@ from typing import Any
 from penstock.config import Settings, format_size
 from penstock.engine.model import TRAVERSAL, Prediction, fetched_bytes, heat
 from penstock.engine.place import one_gpu, place, unfit
-from penstock.engine.plan import Plan
+from penstock.engine.plan import Plan, keeping
 from penstock.engine.program import Combine, Pair, Program, Row, Sweep
 from penstock.engine.rates import GpuRates, Rates, load_gpu
 from penstock.errors import DoesNotFit, UsageError
@@ -99,7 +99,7 @@ def on_device(
 
         if why := unfit_there(program, store, found):
             return OnDevice("cpu", why, not_here, name, limit)
-    cached, source = _share(found, plan, settings)
+    cached, source = _share(program, found, plan, settings)
     streamed = (found.pages_bytes - cached) * found.ranges
     kept = load_gpu(name)
     told = None
@@ -129,6 +129,10 @@ def device_plan(program: Program, store: Store, slots: int, limit: int, settings
     """What the program would hold on a device. What cannot fit is refused; but a pair program then runs on the CPU."""
     from penstock.engine.gpu import plan
 
+    if isinstance(program, Combine) and settings.gpu_devices > 1 and not one_gpu(program):
+        from penstock.engine.gpu.layout import Layout
+
+        return Layout(program, store, slots, settings.gpu_devices, settings.gpu_strategy, seeds=seeds).plan(limit)
     if isinstance(program, Combine):
         return plan.make_device_plan(program, store, slots, limit, settings.state_ranges, seeds=seeds)
     if isinstance(program, Sweep):
@@ -143,12 +147,15 @@ def device_plan(program: Program, store: Store, slots: int, limit: int, settings
     return make_pair_plan(program, store, slots, limit)
 
 
-def _share(found: Any, plan: Plan, settings: Settings) -> tuple[int, str]:
+def _share(program: Program, found: Any, plan: Plan, settings: Settings) -> tuple[int, str]:
     """(bytes of pages that stay on the device, where the others come from)."""
     if found.resident:
         return found.pages_bytes, "device"
+    from penstock.memory.frames import RING
+
     room = found.limit - found.state_bytes
-    ring = max(found.least_bytes, min(settings.gpu_streams * BATCH, room // 4))
+    kept = keeping(program) if isinstance(program, Combine) else "resident"
+    ring = max(found.least_bytes, min(settings.gpu_streams * BATCH, room // RING[kept]))
     cached = max(0, room - ring)
     host = settings.memory_limit - plan.state_bytes
     return cached, "host" if found.pages_bytes - cached <= host else "disk"

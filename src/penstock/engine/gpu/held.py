@@ -163,8 +163,7 @@ class Held:
         if not self.program.frontier or not self.sides.push:
             return self._array(1, np.uint32, "degrees", 0)
         found = self._array(self.store.active, np.uint32, "degrees", 0)
-        for name in self.sides.push:
-            found.array += self.device.column(f"{name}_degree").astype(np.uint32)
+        self.device.read_columns([f"{name}_degree" for name in self.sides.push], found.array)
         return found
 
     def _kept(self, array: Array) -> Array:
@@ -217,7 +216,7 @@ class Held:
                 gpu.fill(mine.array[: self.hi - self.lo], column[self.lo : self.hi])
                 continue
             active = self.slots.active
-            mine.array[:active] = self.device.column(name)
+            self.device.read_columns([name], mine.array[:active])
             tail = np.zeros(self.slots.count - active, mine.array.dtype)
             for k, number in enumerate(self.slots.alone):
                 tail[k] = self.store.vertex_column(name).read(number, number + 1)[0]

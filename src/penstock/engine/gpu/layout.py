@@ -10,7 +10,6 @@ from penstock.engine.gpu.functions import totals_dtype
 from penstock.engine.gpu.plan import DevicePlan, beside_bytes, slot_bytes
 from penstock.engine.plan import number_dtype, sides_of
 from penstock.engine.program import Combine
-from penstock.engine.vectors import Slots
 from penstock.errors import DoesNotFit
 from penstock.memory.frames import DevicePages
 from penstock.memory.share import Share, pages_between
@@ -23,11 +22,13 @@ BITS = 32
 class Layout:
     """Who updates which slots, and goes over which pages."""
 
-    def __init__(self, program: Combine, store: Store, slots: Slots, devices: int, strategy: str) -> None:
-        self.program, self.store, self.slots, self.devices = program, store, slots, devices
+    def __init__(
+        self, program: Combine, store: Store, slots: int, devices: int, strategy: str, *, seeds: int = 0
+    ) -> None:
+        self.program, self.store, self.slots, self.seeds, self.devices = program, store, slots, seeds, devices
         self.split = strategy == "S"
-        self.wide = max(1, -(-slots.count // (devices * BITS))) * BITS
-        cuts = [min(k * self.wide, slots.count) for k in range(devices + 1)]
+        self.wide = max(1, -(-slots // (devices * BITS))) * BITS
+        cuts = [min(k * self.wide, slots) for k in range(devices + 1)]
         self.ranges = list(pairwise(cuts))
         sides = sides_of(store, program.along)
         both = dict.fromkeys((*sides.pull, *sides.push)) if program.frontier else ()
@@ -48,7 +49,7 @@ class Layout:
 
     def plan(self, limit: int) -> DevicePlan:
         """What the device takes that takes most; refuses what cannot fit."""
-        program, slots, lanes = self.program, self.slots.count, self.program.lanes
+        program, slots, lanes = self.program, self.slots, self.program.lanes
         window, _ = slot_bytes(program, self.store)
         wide, frontier = min(self.wide, slots), program.frontier
         message = 0 if program.numbered else np.dtype(program.message).itemsize * lanes
@@ -60,7 +61,7 @@ class Layout:
             sides = list({id(side): side for side in (self.direction(device, name) for name in self.names)}.values())
             whole = max(whole, sum(DevicePages.needed(side, program.columns) for side in sides))
             least = max(least, sum(DevicePages.least(side, program.columns) for side in sides))
-            beside = max(beside, beside_bytes(program, self.store, sides, len(self.slots.seeds)))
+            beside = max(beside, beside_bytes(program, self.store, sides, self.seeds))
         held = vectors + beside
         if held + least > limit:
             what = f"the state of {program.name} on each of {self.devices} GPUs"

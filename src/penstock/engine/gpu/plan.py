@@ -51,6 +51,8 @@ class DevicePlan:
     kept: tuple[Kept, ...] = ()
     rows_bytes: int = 0
     """Rows that are put together at a time; part of the state."""
+    reads_bytes: int = 0
+    """What is read at the start of a sweep, and gone when its pages come."""
 
     @property
     def vector_bytes(self) -> int:
@@ -162,13 +164,12 @@ def make_sweep_plan(program: Sweep, store: Store, slots: int, limit: int, *, see
     whole = sum(DevicePages.needed(side, program.columns) for side in directions.values())
     least = sum(DevicePages.least(side, program.columns) for side in directions.values())
     state = sum(kind.itemsize for kind in program.fields().values()) * slots + SLACK
-    # What is read at the start is gone when pages come.
     reads = sum(read_dtype(store, name).itemsize for name in program.stored_reads()) * slots + 8 * seeds
     smallest = state + max(least, reads)
     if smallest > limit:
         what = f"the state of {program.name} on the GPU"
         raise DoesNotFit(what, needed=smallest, limit=limit, setting="gpu_memory_limit")
-    return DevicePlan(1, 1, state, whole, least, limit, smallest)
+    return DevicePlan(1, 1, state, whole, least, limit, smallest, reads_bytes=reads)
 
 
 def make_row_plan(program: Row, store: Store, rows: Rows, limit: int, *, seeds: int = 0) -> DevicePlan:

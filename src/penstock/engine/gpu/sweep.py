@@ -108,8 +108,8 @@ class SweepRun:
             vectors[name] if name in vectors else engine.vectors.make(slots.count, kind, name)
             for name, kind in program.fields().items()
         )
-        if plan.smallest > device.ledger.free:
-            device.close_pages()
+        asked = [self.store.direction(name) for name in self._names()]
+        device.make_room(plan.state_bytes + plan.reads_bytes, plan.least_bytes, asked, program.columns, "resident")
         self._arrays: list[Array] = []
         self.state = [self._kept(device.empty(array.shape, array.dtype, "state")) for array in self.host]
         self.args = tuple(array.arg for array in self.state)
@@ -120,7 +120,7 @@ class SweepRun:
         else:
             for mine, array in zip(self.state, self.host, strict=True):
                 gpu.fill(mine.array, array)
-        self.sides = list(device.pages(self._names(), program.columns, "resident").values())
+        self.sides = list(device.pages(self._names(), program.columns, "resident", state=plan.state_bytes).values())
         self.once = program.once and not self.store.directed
 
     def _kept(self, array: Array) -> Array:

@@ -144,7 +144,7 @@ def placement(
         ),
     ] = None,
     gpu_streams: Annotated[
-        int | None, _option("--gpu-streams", panel=GPU, metavar="N", help="Streams that copy and compute; 4.", min=1)
+        int | None, _option("--gpu-streams", panel=GPU, metavar="N", help="Streams that copy and compute; 2.", min=1)
     ] = None,
     gpu_devices: Annotated[
         int | None, _option("--gpu-devices", panel=GPU, metavar="N", help="Spread over so many; 1.", min=1)

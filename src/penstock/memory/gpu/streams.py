@@ -12,14 +12,15 @@ from penstock.memory.gpu.door import SIMULATED, cuda, cupy
 
 class Stream:
     """Copies and kernels in order, beside those of other streams. `Stream(null=True)`: what is put there waits for all
-    that was put into other streams before, and they for it; CuPy's own operations are there, too."""
+    that was put into other streams before, and they for it; CuPy's own operations are there, too. `ahead`: its kernels
+    are let in before those of other streams that wait."""
 
-    def __init__(self, *, null: bool = False) -> None:
+    def __init__(self, *, null: bool = False, ahead: bool = False) -> None:
         self.raw = None
         self.numba: Any = 0
         self.device = current()
         if not SIMULATED:
-            self.raw = cupy.cuda.Stream.null if null else cupy.cuda.Stream()
+            self.raw = cupy.cuda.Stream.null if null else _made(ahead=ahead)
             self.numba = cuda.external_stream(self.raw.ptr) if self.raw.ptr else cuda.default_stream()
 
     @property
@@ -63,6 +64,12 @@ class Stream:
     def synchronize(self) -> None:
         if self.raw is not None:
             self.raw.synchronize()
+
+
+def _made(*, ahead: bool) -> Any:
+    # CuPy knows of priorities from its version 14 on.
+    known = "priority" in (cupy.cuda.Stream.__doc__ or "")
+    return cupy.cuda.Stream(priority=-1) if ahead and known else cupy.cuda.Stream()
 
 
 class Event:
