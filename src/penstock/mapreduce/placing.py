@@ -21,9 +21,9 @@ from penstock.sorting.radix import sort_pairs
 if TYPE_CHECKING:
     from penstock.mapreduce.gpu.accelerator import Accelerator
 
-BUS = 8e9
-"""Bytes per second each way, to and from chunks, which are not pinned. This and the rates are those of an H200 beside
-16 cores, as `benchmarks/gpu.py` finds them."""
+BUS = {"sort": 1.7e9, "group": 1.7e9, "map": 8e9, "reduce": 8e9}
+"""Bytes per second each way, to and from chunks, which are not pinned; what is sorted goes back to memory that nobody
+has touched yet. This and the rates are those of an H200 beside 16 cores, as `benchmarks/gpu.py` finds them."""
 START = 0.01
 """Seconds until a first chunk is through."""
 CPU_RATES = {"sort": 9e6, "group": 5e6, "map": 10e6, "reduce": 70e6}
@@ -115,7 +115,7 @@ class Placing:
 
     def _slower(self, work: str, rows: int, bytes_in: int, bytes_out: int) -> str | None:
         cpu = rows / (CPU_RATES[work] * self._settings.threads)
-        there = START + max(bytes_in / BUS, rows / GPU_RATES[work], bytes_out / BUS)
+        there = START + max(bytes_in / BUS[work], rows / GPU_RATES[work], bytes_out / BUS[work])
         if there < cpu:
             return None
         return f"{rows:,} rows take the CPU about {cpu * 1e3:.3g} ms, a GPU {there * 1e3:.3g} ms"
