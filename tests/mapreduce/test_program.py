@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -145,6 +147,26 @@ def test_an_interrupt_kills_them(mr: MapReduce, tmp_path: Path) -> None:
             break
         time.sleep(0.01)
     assert not [pid for pid in started if alive(pid)]
+
+
+def test_an_interrupt_while_one_is_started_kills_it(mr: MapReduce, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[int] = []
+
+    class Slow(subprocess.Popen):  # type: ignore[type-arg]
+        def __init__(self, *args: Any, **options: Any) -> None:
+            super().__init__(*args, **options)
+            started.append(self.pid)
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.1)
+
+    monkeypatch.setattr(subprocess, "Popen", Slow)
+    with pytest.raises(KeyboardInterrupt):
+        mr.map_program(["sleep", "60"])
+    for _ in range(300):
+        if not alive(started[0]):
+            break
+        time.sleep(0.01)
+    assert not alive(started[0])
 
 
 def alive(pid: int) -> bool:

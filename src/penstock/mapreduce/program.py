@@ -133,6 +133,24 @@ class _Runs:
             raise
 
     def _start(self, task: _Task) -> subprocess.Popen[bytes]:
+        """By a thread of its own: an interrupt, which comes to the main one, does not fall between the start of a
+        process and the note of it."""
+        made: list[subprocess.Popen[bytes] | BaseException] = []
+
+        def start() -> None:
+            try:
+                made.append(self._started(task))
+            except BaseException as error:
+                made.append(error)
+
+        helper = threading.Thread(target=start)
+        helper.start()
+        helper.join()
+        if isinstance(made[0], BaseException):
+            raise made[0]
+        return made[0]
+
+    def _started(self, task: _Task) -> subprocess.Popen[bytes]:
         with contextlib.ExitStack() as stack:
             source: Any = subprocess.PIPE if task.feed else subprocess.DEVNULL
             if task.path is not None:
