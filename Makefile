@@ -6,6 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
 ARGS ?=
+CUDA ?= 13
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
@@ -14,7 +15,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .NOTPARALLEL:
 # Stamps are kept, or make would delete them as intermediate files and install again.
 .SECONDARY:
-.PHONY: help demo test test-networkx test-all lint format bench docs clean
+.PHONY: help demo test test-networkx test-all lint format bench gpu docs clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -42,6 +43,10 @@ format: $(VENV)/.ready-lint ## put the code into the house's format
 
 bench: $(VENV)/.ready-bench ## the benchmarks; ARGS="--help" lists them
 	$(BIN)/python benchmarks/run.py $(ARGS)
+
+gpu: $(VENV)/.ready-test $(VENV)/.ready-bench ## the tests and benchmarks of an NVIDIA GPU, in ten minutes; CUDA=12 for an older driver
+	$(BIN)/python -m pip install --quiet --editable ".[gpu-cu$(CUDA)]"
+	$(BIN)/python benchmarks/gpu.py $(ARGS)
 
 docs: $(VENV)/.ready-docs ## the documentation as a web site, in site/
 	$(BIN)/python docs/reference.py

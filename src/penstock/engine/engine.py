@@ -290,8 +290,8 @@ class Engine:
     @property
     def _page_bytes(self) -> int:
         """Bytes of the budget that pages hold which are there for later programs: streams, and what a GPU has here."""
-        here = self._gpu is not None and self._gpu.host is self.ledger
-        return self._stream_bytes + (self._gpu.host_bytes if here and self._gpu is not None else 0)
+        card = self._gpu
+        return self._stream_bytes + (card.host_bytes if card is not None and card.host is self.ledger else 0)
 
     def make_room(self, nbytes: int) -> None:
         """Let pages go that are there for later programs, if there is no room for so much beside them."""
