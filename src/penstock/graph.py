@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import pyarrow as pa
 
-from penstock.config import settings
+from penstock.config import Settings, settings
 from penstock.errors import StoreError, UsageError, meant
 from penstock.memory.device import kernel
 from penstock.memory.ledger import Ledger, Scope
@@ -45,9 +45,10 @@ class Graph:
         self._held: Scope | None = None
         self._parallel: bool | None = None
         self.loaded: dict[str, Resident] = {}
+        """What `load` put into memory, by direction."""
         self.loaded_ids: np.ndarray | None = None
         self.card: Card | None = None
-        """What `load` put into memory, by direction."""
+        """The GPU that `load` put pages to."""
         self.__networkx_cache__: dict[str, Any] = {}
 
     @classmethod
@@ -289,21 +290,27 @@ class Graph:
         or `unload` is called; with `device="gpu"`, into the GPU's, as far as there is room."""
         chosen = settings(**limits)
         self.unload()
-        names = directions or tuple(self.store.meta["directions"])
+        try:
+            self._load(directions or tuple(self.store.meta["directions"]), _listed(columns), chosen)
+        except BaseException:
+            self.unload()
+            raise
+        return self
+
+    def _load(self, names: Sequence[str], columns: Sequence[str], chosen: Settings) -> None:
         if chosen.device.startswith("gpu"):
             from penstock.memory.card import Card
 
             self.card = Card(self.store, chosen, Ledger(chosen.memory_limit))
-            self.card.pages(names, _listed(columns), "resident")
+            self.card.pages(names, columns, "resident")
             self._held = self.card.host.scope("graph")
             self._load_ids(self._held)
-            return self
+            return
         self._held = Ledger(chosen.memory_limit).scope("graph")
         for name in names:
             direction = self.store.direction(name)
-            self.loaded[direction.name] = Resident(direction, _listed(columns), self._held, chosen)
+            self.loaded[direction.name] = Resident(direction, columns, self._held, chosen)
         self._load_ids(self._held)
-        return self
 
     def _load_ids(self, scope: Scope) -> None:
         """If there is room: what names components by their smallest id would read them in every run."""

@@ -16,6 +16,10 @@ def test_what_a_simulated_gpu_refuses(tmp_path: Path) -> None:
     simulate("simulated_refusals.py", tmp_path)
 
 
+def test_what_follows_a_failure_on_a_simulated_gpu(tmp_path: Path) -> None:
+    simulate("simulated_recovery.py", tmp_path)
+
+
 def test_mapreduce_on_a_simulated_gpu(tmp_path: Path) -> None:
     simulate("simulated_mapreduce.py", tmp_path)
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import threading
+import time
 import weakref
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,7 +16,7 @@ import pytest
 
 from penstock.config import settings
 from penstock.errors import DamagedStore, DoesNotFit
-from penstock.memory import extents, gpu, sums
+from penstock.memory import extents, fetch, gpu, sums
 from penstock.memory.card import Card
 from penstock.memory.fetch import Fetch
 from penstock.memory.frames import DevicePages
@@ -73,6 +76,44 @@ def test_where_nothing_is_read_past_the_cache_pages_come_all_the_same(
     pages, device, host = from_disk(direction, ["a", "b"])
     visited(pages)
     assert pages.stats["bytes_read"] > 0
+    closed(pages, device, host)
+
+
+def test_whoever_reads_is_done_when_a_visit_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However often the user asks to stop: the next visit has the frames."""
+    direction, bring = mixed(), Fetch._bring
+    pages, device, host = from_disk(direction)
+    pages.load()
+    reading: list[int] = []
+    asked: list[int] = []
+
+    def slowly(self: Fetch, thread: int, parcel: Any) -> int:
+        reading.append(thread)
+        time.sleep(0.02)
+        try:
+            return bring(self, thread, parcel)
+        finally:
+            reading.remove(thread)
+
+    class Ended(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            if len(asked) < 3:
+                while not asked and not reading:
+                    time.sleep(0.001)
+                asked.append(1)
+                raise KeyboardInterrupt
+            return super().wait(timeout)
+
+    for _ in range(5):
+        asked.clear()
+        with monkeypatch.context() as patch:
+            patch.setattr(Fetch, "_bring", slowly)
+            patch.setattr(fetch, "threading", SimpleNamespace(Event=Ended))
+            with pytest.raises(KeyboardInterrupt):
+                pages.visit(None, Count(pages))
+        assert len(asked) == 3
+        assert not reading
+        visited(pages)
     closed(pages, device, host)
 
 

@@ -91,7 +91,7 @@ class Engine:
         self._streamed: dict[tuple[str, tuple[str, ...]], Streamed] = {}
         self._policy: Policy = "resident"
         self._stream_bytes, self._once = 0, False
-        if card is not None and settings.gpu_memory_limit not in (None, card.ledger.limit):
+        if card is not None and not self._takes(card):
             card = None
         self._gpu, self._lent = card, card is not None
         self._meter: Meter | None = None
@@ -103,6 +103,18 @@ class Engine:
         """Programs that an algorithm will run, one after the other and again."""
         self.bytes_read = 0
         self.hits = 0
+
+    def _takes(self, card: Card) -> bool:
+        """Whether to run on the card that the graph was loaded to: if it is the one that was asked for, and what it has
+        in the host's memory, which counts as what was loaded does, leaves room for a run."""
+        asked = self.settings.device.partition(":")[2]
+        if self.settings.gpu_memory_limit not in (None, card.ledger.limit) or (asked and int(asked) != card.number):
+            return False
+        held = card.host_bytes
+        if held > self.settings.memory_limit // 2:
+            return False
+        self.ledger.reserve(held, "pages of the loaded graph")
+        return True
 
     # ---- programs
 
@@ -139,7 +151,11 @@ class Engine:
         executor, device = self._executor(program)
         if device != "gpu":
             return executor(self, program, plan, values, slots, dict(vectors or {}), active, until)
-        with self.stats.beside("run", self._metered()):
+        from penstock.memory import gpu
+
+        if self.settings.gpu_devices == 1:
+            self.gpu.team(1)
+        with gpu.using(self.gpu.number), self.stats.beside("run", self._metered()):
             found = executor(self, program, plan, values, slots, dict(vectors or {}), active, until)
         self._sources |= self.gpu.sources
         return found

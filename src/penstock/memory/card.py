@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import weakref
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, NamedTuple
@@ -50,12 +51,14 @@ class Counts(NamedTuple):
 
 
 class Array:
-    """Memory on the device: `array` for copies, `arg` for kernels."""
+    """Memory on the device: `array` for copies, `arg` for kernels. Where it was made for something that then failed,
+    what it took is given back with it."""
 
-    __slots__ = ("_held", "arg", "array")
+    __slots__ = ("__weakref__", "_held", "arg", "array")
 
-    def __init__(self, array: Any, held: Reservation) -> None:
+    def __init__(self, array: Any, held: Reservation, ledger: Ledger) -> None:
         self.array, self.arg, self._held = array, gpu.view(array), held
+        weakref.finalize(self, ledger.release_later, held).atexit = False
 
     def release(self) -> None:
         """Give it back."""
@@ -76,6 +79,7 @@ class Card:
         self._set_up(limit)
 
     def _set_up(self, limit: int) -> None:
+        self._limit = limit
         self.ledger = Ledger(limit, "gpu_memory_limit")
         self.stream = gpu.Stream(null=True)
         self.apart = False
@@ -128,6 +132,7 @@ class Card:
             with other.on():
                 other.close_pages()
         self._team.clear()
+        self.ledger.limit = self._limit  # others there may have had a part of it
 
     # ---- arrays
 
@@ -139,7 +144,7 @@ class Card:
             self._drop_columns()
         held = self.ledger.reserve(size, what)
         try:
-            return Array(gpu.empty(shape, kind), held)
+            return Array(gpu.empty(shape, kind), held, self.ledger)
         except BaseException:
             held.release()
             raise
@@ -162,8 +167,9 @@ class Card:
         columns, name = [self.store.vertex_column(name) for name in names], names[0]
         spare = self.ledger.free // 8
         if len(names) == 1 and name not in self._columns and len(target) * columns[0].dtype.itemsize <= spare:
-            self._columns[name] = self.empty(len(target), columns[0].dtype, f"column {name}")
-            _read(columns, self._columns[name].array)
+            found = self.empty(len(target), columns[0].dtype, f"column {name}")
+            _read(columns, found.array)
+            self._columns[name] = found
         if len(names) == 1 and name in self._columns:
             target[...] = self._columns[name].array
         else:
@@ -200,9 +206,11 @@ class Card:
         # What the state does not take yet is left free: the next run finds room for it beside these pages.
         spare = max(0, state - self.ledger.used)
         others = {_key(each, columns): each for each in map(self.store.direction, by_turns)}
-        least = sum(DevicePages.least(each, columns) for each in (unlike | others).values())
-        if least <= self.ledger.free - spare:
+        if _least(unlike | others) <= self.ledger.free - spare:
             unlike |= others
+        if _least(unlike) > self.ledger.free - spare:
+            what, needed = f"streaming pages of {self.store.path} to the GPU", self.ledger.used + spare + _least(unlike)
+            raise DoesNotFit(what, needed=needed, limit=self.ledger.limit, setting=self.ledger.setting)
         for place, key in enumerate(sorted(unlike)):
             room = _room(self.ledger.free - spare, [unlike[each] for each in sorted(unlike)[place:]], columns)
             lent = lender._pages.get(key) if lender is not None else None
@@ -215,8 +223,12 @@ class Card:
                     policy=policy, room=room, host_room=host_room, streams=self.settings.gpu_streams,
                     stream=self.stream, lender=lent,
                 )  # fmt: skip
-                self._pages[key] = side
-                side.load()
+                try:
+                    side.load()
+                except BaseException:
+                    side.close()
+                    raise
+            self._pages[key] = side
             self._host_bytes = self.host.used - before
         return {name: self._pages[_key(each, columns)] for name, each in directions.items()}
 
@@ -302,6 +314,10 @@ def _key(direction: Direction, columns: Sequence[str]) -> _Key:
     return direction.name, part_of(direction), tuple(columns)
 
 
+def _least(sides: Mapping[_Key, Direction]) -> int:
+    return sum(DevicePages.least(side, columns) for (_, _, columns), side in sides.items())
+
+
 @contextmanager
 def _whole_budget(host: Ledger, parts: int) -> Iterator[None]:
     """Who is given one of several parts of the host's free memory, and finds it too small, says what that part should
@@ -330,7 +346,7 @@ def _with_columns(side: DevicePages, names: tuple[str, ...], columns: tuple[str,
     """The same pages with some of their columns."""
     other = copy.copy(side)
     places = [names.index(name) for name in columns]
-    other.columns = tuple(side.columns[k] for k in places)
+    other.names, other.columns = columns, tuple(side.columns[k] for k in places)
     strides = np.array([side.layout.strides[k] for k in places] or [0], np.uint64)
     other.strides = gpu.view(gpu.upload(strides))
     return other

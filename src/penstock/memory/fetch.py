@@ -8,11 +8,12 @@ checksum, it is three quarters of that.
 
 from __future__ import annotations
 
+import queue
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
 from types import TracebackType
 from typing import Self
@@ -21,6 +22,7 @@ import numpy as np
 
 from penstock.config import Settings
 from penstock.memory import gpu
+from penstock.memory.crew import Crew, Task
 from penstock.memory.deliver import COPY, READ, delivery
 from penstock.memory.extents import Batch, batches, frame_bytes
 from penstock.memory.ledger import Ledger
@@ -87,7 +89,8 @@ class Fetch:
             # One for each buffer, recorded again and again.
             self._events = [[gpu.Event(stream) for _ in range(turns)] for stream in self._streams]
             held.callback(self._settle)
-            self._crew = held.enter_context(ThreadPoolExecutor(self.threads, "penstock-fetch"))
+            self._crew = Crew(self.threads, "penstock-fetch")
+            held.callback(self._crew.close)
             self._held = held.pop_all()
 
     @staticmethod
@@ -118,9 +121,10 @@ class Fetch:
         """Bring so many batches to the device, batch k by thread k % `threads`, and do something else meanwhile. The
         first error stops it and is raised, as an interrupt is."""
         stop, events = threading.Event(), current()
+        ended = [threading.Event() for _ in range(self.threads)]
+        read, errors = [0] * self.threads, []
 
-        def work(thread: int) -> int:
-            done = 0
+        def work(thread: int) -> None:
             try:
                 with gpu.using(self._gpu):
                     for number in range(thread, count, self.threads):
@@ -128,24 +132,34 @@ class Fetch:
                             break
                         each, began = parcel(number), perf_counter()
                         copied = self._bring(thread, each)
-                        done += each.nbytes
+                        read[thread] += each.nbytes
                         if events is not None:
                             events.record(f"reader {thread}", "read", began, perf_counter(), bytes=each.nbytes)
-                        take(thread, number, each, copied)
-            except BaseException:
+                        if not stop.is_set():
+                            take(thread, number, each, copied)
+            except BaseException as error:
                 stop.set()
-                raise
-            return done
+                errors.append(error)
+            finally:
+                ended[thread].set()
 
-        running = [self._crew.submit(work, thread) for thread in range(self.threads)]
+        started: queue.SimpleQueue[Task] = queue.SimpleQueue()
         try:
+            self._crew.start([partial(work, thread) for thread in range(self.threads)], started)
             if meanwhile is not None:
                 meanwhile()
-            wait(running)
+            for each in ended:
+                each.wait()
         finally:
             stop.set()
-            wait(running)
-        self.bytes_read += sum(each.result() for each in running)
+            if not started.empty():
+                _wait_out(ended)
+            self.bytes_read += sum(read)
+        if errors:
+            try:
+                raise errors[0]
+            finally:
+                errors.clear()  # else the error holds itself, and with it the frames of the device
 
     def _bring(self, thread: int, parcel: Parcel) -> int:
         """Read and begin to copy; bytes copied."""
@@ -196,6 +210,20 @@ class Fetch:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self.close()
+
+
+def _wait_out(ended: Sequence[threading.Event]) -> None:
+    """However often the user asks again to stop: who is still reading writes to frames that others are given next."""
+    late: KeyboardInterrupt | None = None
+    while True:
+        try:
+            for each in ended:
+                each.wait()
+            break
+        except KeyboardInterrupt as error:
+            late = error
+    if late is not None:
+        raise late
 
 
 __all__ = ["PIECE", "Fetch", "Parcel", "Take"]

@@ -27,7 +27,7 @@ from penstock.memory.shelf import NOWHERE, Shelf
 from penstock.memory.span import Span, span
 from penstock.memory.sums import Sums
 from penstock.memory.tasks import BLOCK, HEAVY, SEGMENT, Tasks, cut
-from penstock.memory.visits import Lane, Launch, Visits
+from penstock.memory.visits import PLANNED, Lane, Launch, Visits
 from penstock.store.reader import Direction
 
 RING: dict[Policy, int] = {"resident": 2, "lru": 4}
@@ -200,6 +200,7 @@ class DevicePages(Visits):
         """Read the pages that stay on the device, and those that will be streamed from the host's memory."""
         if self._loaded:
             return
+        self._stored = None
         count, layout = len(self.direction), self.layout
         staying = self._shelf.staying
         self._stored_from = self._stored_to = staying
@@ -212,8 +213,8 @@ class DevicePages(Visits):
                 self._stored_to = count
             elif stored := self._storable(staying):
                 self._stored = Pinned(self._host, layout.arrays(stored), "pinned pages")
-                self._stored_to = staying + stored
                 held.callback(self._stored.close)
+                self._stored_to = staying + stored
                 self._store(np.arange(staying, self._stored_to))
             if staying:
                 self._fill(staying)
@@ -227,10 +228,14 @@ class DevicePages(Visits):
             if self.source == "disk":
                 fetch = Fetch(self._pool, self._host, self.settings, [lane.stream for lane in self._readers])
                 self._fetch = held.enter_context(fetch)
+                planned = PLANNED * (count - self._stored_to)
+                self._plans_reads = planned <= self._host.free
+                if self._plans_reads:
+                    held.enter_context(self._host.reserve(planned, "plans of reads"))
             self._held.push(held.pop_all())
         if self._whole is not None:
             self._whole.resize(self._host.used)
-        # Plain copies may return before the device has all of it, and our streams do not wait for them.
+        # Plain copies may return before the device has all of it.
         gpu.synchronize()
         self._loaded = True
 
@@ -244,6 +249,7 @@ class DevicePages(Visits):
         fetching = Fetch.wanted(self._pool, self._fetching)
         # A quarter of what is free is enough to read with, where that is little.
         spare = self._host.free - max(reading, min(fetching, self._host.free // 4)) - (1 + len(self.names)) * PAGE
+        spare -= PLANNED * (count - staying)
         return min(max(0, spare // each), count - staying)
 
     def _fill(self, staying: int) -> None:
@@ -312,8 +318,8 @@ _ON_DEVICE |= {"part_start", "_pool", "_orders", "_frame_of", "_fetch", "_first"
 
 def _refuse_huge(direction: Direction) -> None:
     store = direction.store
-    if store.vertices > 1 << 32:
-        raise UsageError(f"{store.path} has {store.vertices} vertices, a GPU takes at most 2**32: use device='cpu'")
+    if store.vertices >= 1 << 32:
+        raise UsageError(f"{store.path} has {store.vertices} vertices, a GPU takes less than 2**32: use device='cpu'")
 
 
 def _beside(work: Tasks, pages: int, columns: int) -> int:

@@ -79,6 +79,10 @@ class Ledger:
         weakref.finalize(root, self._dead.append, reservation).atexit = False
         return array
 
+    def release_later(self, reservation: Reservation) -> None:
+        """Release it when the ledger is next asked: for finalizers, which may run while it is locked."""
+        self._dead.append(reservation)
+
     def scope(self, name: str) -> Scope:
         """`with ledger.scope("sort") as scope:` releases all that was taken from it at its end."""
         return Scope(self, name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 
 from penstock.memory import gpu
 from penstock.memory.buffers import PAGE, align, allocate
-from penstock.memory.ledger import Ledger
+from penstock.memory.ledger import Ledger, Reservation
 
 POOLED = 4 << 20
 """Up to so many bytes come from a pool: to pin memory takes milliseconds, as long as a small run."""
@@ -19,27 +20,29 @@ WORTH = 32 << 20
 
 
 class Pinned:
-    """Arrays in one pinned allocation, of any content. Copies from them must be over before `close`."""
+    """Arrays in one pinned allocation, of any content. Copies from them must be over before `close`. One that nobody
+    has closed is closed when nobody has it any more: memory must not be unmapped while it is pinned."""
 
     def __init__(self, ledger: Ledger, shapes: Sequence[tuple[int, Any]], what: str) -> None:
         self.nbytes = self.needed(shapes)
-        self._reservation = ledger.reserve(self.nbytes, what)
+        reservation, pinned = ledger.reserve(self.nbytes, what), False
         try:
-            self._memory: np.ndarray | None = gpu.pinned(self.nbytes) if self.nbytes <= POOLED else None
-            self._pinned = False
-            self.mapped = self._memory is not None
+            memory = gpu.pinned(self.nbytes) if self.nbytes <= POOLED else None
+            self.mapped = memory is not None
             """Whether kernels may read it where it lies, on devices that can."""
-            if self._memory is None:
-                self._memory = allocate(self.nbytes)
-                self._pinned = gpu.pin(self._memory)
-                self.mapped = self._pinned or gpu.SIMULATED
+            if memory is None:
+                memory = allocate(self.nbytes)
+                pinned = gpu.pin(memory)
+                self.mapped = pinned or gpu.SIMULATED
+            self._end = weakref.finalize(self, _let_go, memory if pinned else None, ledger, reservation)
+            self._end.atexit = False
         except BaseException:
-            self._reservation.release()
+            reservation.release()
             raise
         self.arrays, at = [], 0
         for count, dtype in shapes:
             nbytes = count * np.dtype(dtype).itemsize
-            self.arrays.append(self._memory[at : at + nbytes].view(dtype))
+            self.arrays.append(memory[at : at + nbytes].view(dtype))
             at += align(nbytes)
 
     @staticmethod
@@ -48,12 +51,14 @@ class Pinned:
         return max(PAGE, sum(align(count * np.dtype(dtype).itemsize) for count, dtype in shapes))
 
     def close(self) -> None:
-        if self._memory is None:
-            return
-        if self._pinned:
-            gpu.unpin(self._memory)
-        self._memory, self.arrays = None, []
-        self._reservation.release()
+        self.arrays = []
+        self._end()
+
+
+def _let_go(pinned: np.ndarray | None, ledger: Ledger, reservation: Reservation) -> None:
+    if pinned is not None:
+        gpu.unpin(pinned)
+    ledger.release_later(reservation)
 
 
 @contextmanager

@@ -28,8 +28,8 @@ Launch = Callable[[gpu.Stream, Any, int, Any, int], None]
 and the first `segments` segment numbers in `segment order`. It is never called twice at the same time."""
 
 
-_PLANNED = 1 << 16
-"""Pages for which it is worth to keep how they are read: 18 MB."""
+PLANNED = 1200
+"""Bytes that it takes to keep how a page is read."""
 
 
 class Lane:
@@ -75,6 +75,8 @@ class Visits:
     _spent: np.ndarray
     """What was read of each page in place since it was last copied."""
     _fetch: Fetch | None
+    _plans_reads: bool
+    """Whether how pages are read is found out once."""
     _sums: Sums | None
     _batches: list[tuple[int, int, Order]] | None
 
@@ -263,8 +265,8 @@ class Visits:
         return [(a, b, self._orders.between(a, b)) for a, b in cuts]
 
     def _parcel(self, number: int) -> Parcel:
-        """How a batch from disk comes at a visit of all pages. The first one finds out, and it is kept, unless they are
-        very many."""
+        """How a batch from disk comes at a visit of all pages. The first one finds out, and it is kept, if there is
+        room."""
         found = self._parcels.get(number)
         if found is None:
             assert self._fetch is not None
@@ -272,7 +274,7 @@ class Visits:
             pages = np.arange(first + number * self._per, min(first + (number + 1) * self._per, count))
             lane = self._readers[number % self._fetch.threads]
             found = self._fetch.parcel(pages, lane.base + np.arange(len(pages)))
-            if count - first <= _PLANNED:
+            if self._plans_reads:
                 self._parcels[number] = found
         return found
 
@@ -389,4 +391,4 @@ def _ascending(pages: np.ndarray, count: int) -> np.ndarray:
     return found
 
 
-__all__ = ["Lane", "Launch", "Visits"]
+__all__ = ["PLANNED", "Lane", "Launch", "Visits"]

@@ -54,12 +54,11 @@ class BucketRun(CombineRun):
         top = self.most.view(kind) if self.field.kind == "f" else self.most
         self.counts.array.fill(0)
         self.least.array.fill(top[()])
-        for lo, hi in self.windows if self.apart else [(0, self.slots.count)]:
-            near = self.window(lo, hi)
-            self.kernels.make("select")(
-                self.stream, blocks(-(-self.slots.count // 32)), BLOCK, np.uint32(self.slots.count), near.state,
-                self.limit, self.after.arg, self.degrees.arg, self.front.arg, self.counts.arg, self.least.arg,
-            )  # fmt: skip
+        self.kernels.make("select")(
+            self.stream, blocks(-(-self.slots.count // 32)), BLOCK, np.uint32(self.slots.count),
+            self.window(0, self.slots.count).state, self.limit, self.after.arg, self.degrees.arg, self.front.arg,
+            self.counts.arg, self.least.arg,
+        )  # fmt: skip
         self.read_front()
         found = gpu.download(self.least.array)[0]
         return found.view(self.field) if self.field.kind == "f" else found

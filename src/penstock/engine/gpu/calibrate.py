@@ -13,6 +13,7 @@ from penstock.engine.rates import GPU_SIZES, GpuRates
 from penstock.memory import gpu
 from penstock.memory.buffers import allocate
 from penstock.memory.gpu import cuda
+from penstock.memory.pinned import pinning
 
 _BYTES = 256 << 20
 """Copied at a time."""
@@ -64,12 +65,11 @@ def _copies(stream: gpu.Stream, size: int) -> tuple[float, float]:
     host = allocate(size)
     host[:] = 1  # pages that were never touched have no memory to pin
     there, other = gpu.empty(size, np.uint8), gpu.empty(size, np.uint8)
-    gpu.pin(host)
-    try:
-        into = size / _timed(stream, lambda: stream.copy(there, host))
-    finally:
-        stream.synchronize()
-        gpu.unpin(host)
+    with pinning(host):
+        try:
+            into = size / _timed(stream, lambda: stream.copy(there, host))
+        finally:
+            stream.synchronize()
     # Each byte is read and written.
     return into, 2 * size / _timed(stream, lambda: stream.move(other, there))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import struct
+import threading
 from collections.abc import Mapping
 from typing import Any
 
@@ -68,7 +69,7 @@ class Launcher:
     """
 
     def __init__(self, made: Any) -> None:
-        self.made = made
+        self.made, self._lock = made, threading.Lock()
         self._known: dict[tuple[Any, ...], tuple[Any, np.ndarray, int]] = {}
 
     def __call__(self, stream: Stream, blocks: int, threads: int, *args: Any) -> None:
@@ -85,10 +86,11 @@ class Launcher:
             self._known[tuple(key)] = self._learn(args, len(values))
             return
         handle, slots, pointers = found
-        slots[:] = values
-        (error,) = _driver().cuLaunchKernel(
-            handle, blocks, 1, 1, threads, 1, 1, 0, stream.raw.ptr if stream.raw is not None else 0, pointers, 0
-        )
+        with self._lock:  # runs in other threads launch it, too
+            slots[:] = values
+            (error,) = _driver().cuLaunchKernel(
+                handle, blocks, 1, 1, threads, 1, 1, 0, stream.raw.ptr if stream.raw is not None else 0, pointers, 0
+            )
         if error != 0:
             raise RuntimeError(f"the GPU refused a kernel: {error}")
 
@@ -129,6 +131,8 @@ def _flatten(arg: Any, values: list[int], key: list[Any]) -> None:
         values.append(_WORD[0].unpack(_REAL[0].pack(arg))[0])
     elif kind is np.float32:
         values.append(_WORD[1].unpack(_REAL[1].pack(arg))[0])
+    elif kind is np.float16:
+        values.append(int(arg.view(np.uint16)))
     else:
         values.append(int(arg) & 0xFFFFFFFFFFFFFFFF)
 
