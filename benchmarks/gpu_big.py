@@ -75,7 +75,7 @@ def _warm_up(section: Section, limits: dict[str, Any]) -> dict[str, Any]:
     """The same on a small graph: what follows finds its kernels."""
     graph = kronecker(section, 16, weights=True)
     source = int(graph.store.ids.values.read(0, 1)[0])
-    limits = limits | {"gpu_memory_limit": max(limits["gpu_memory_limit"] >> 10, 1 << 20)}
+    limits = limits | {"gpu_memory_limit": limits["gpu_memory_limit"] >> 8}
     _bfs(graph, None, limits, {})
     _pagerank(graph, None, limits, 2)
     _wcc(graph, None, limits, {})
