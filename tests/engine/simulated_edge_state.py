@@ -58,7 +58,10 @@ def test_small_graphs(stored: Stored, shape: str, kind: str) -> None:
                 raise AssertionError(f"{name} in {place}: {error}") from None
 
 
-@pytest.mark.parametrize("kind", KINDS)
+WAYS = [pytest.param(kind, marks=() if kind == "directed" else pytest.mark.slow) for kind in KINDS]
+
+
+@pytest.mark.parametrize("kind", WAYS)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_arcs_stay_or_pass_through(hubs: dict[str, Graph], name: str, kind: str) -> None:
     program, graph = PROGRAMS[name], hubs[kind]
@@ -92,7 +95,7 @@ def test_some_stay(hubs: dict[str, Graph], name: str, monkeypatch: pytest.Monkey
     assert 0 < found["arcs_kept_bytes"] < found["arcs_bytes"]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", WAYS)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_vertices_in_ranges_too(hubs: dict[str, Graph], name: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """An arc is asked once, in the window and the range that it belongs to."""

@@ -21,11 +21,12 @@ from penstock.engine.vectors import Slots
 from penstock.errors import DoesNotFit
 
 
-def test_on_a_simulated_gpu() -> None:
+@pytest.mark.parametrize("marked", ["not slow", pytest.param("slow", marks=pytest.mark.slow)])
+def test_on_a_simulated_gpu(marked: str) -> None:
     file = Path(__file__).with_name("simulated_edge_state.py")
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", str(file)]
     # Kernels count with unsigned numbers that pass through zero, which NumPy warns of.
-    command += ["-W", "ignore::RuntimeWarning"]
+    command += ["-W", "ignore::RuntimeWarning", "-m", marked]
     environment = os.environ | {"NUMBA_ENABLE_CUDASIM": "1"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=file.parents[2], check=False)
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
