@@ -22,6 +22,7 @@ FIGURES = {
     "streamed": {"pinned_rate", "streams", "cached", "shares"},
     "disk": {"raw", "engine"},
     "shapes": {"default", "skewed", "uniform", "skewed_slower_per_arc", "uniform_share_of_gather"},
+    "triangles": {"cpu", "whole", "passing"},
     "devices": {"runs"},
     "mapreduce": {"bus", "sort on CPU", "sort in core", "sort out of core", "sort shares", "operations", "overlap"},
     "tests": {"tests"},
@@ -35,7 +36,7 @@ def script(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, env=environment, capture_output=True, text=True, cwd=ROOT, check=False)
 
 
-QUICK = ("disk", "shapes", "mapreduce")
+QUICK = ("disk", "shapes", "triangles", "mapreduce")
 """The others take a minute or more together on the simulator."""
 
 
@@ -61,7 +62,9 @@ def test_a_section_runs_in_the_simulator(section: str, tmp_path: Path) -> None:
         assert figures["sssp"]["bytes_copied"] > 0
     if section == "tests":
         assert figures["tests"]["passed"] > 0
-    assert found["targets"] or section in ("devices",)
+    if section == "triangles":
+        assert figures["passing"]["bytes_copied"] > 0
+    assert found["targets"] or section in ("devices", "triangles")
     assert not folder.exists()
 
 

@@ -262,25 +262,53 @@ def simulated_triangles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, undirec
 
 @pytest.mark.parametrize("undirected", [False, True])
 def simulated_triangles_of_hubs(hubs: dict[bool, pk.Graph], undirected: bool) -> None:
-    """Vertices over several pages, and just enough memory for lists: pages stream."""
+    """Vertices over several pages, and just enough memory for all lists: pages stream."""
     from penstock.algorithms.triangles import program
     from penstock.engine.gpu.pair import make_pair_plan
+    from penstock.memory.frames import DevicePages
 
     graph = hubs[undirected]
-    store = graph.store
-    limit = make_pair_plan(program(), store, store.active + 1, 1).smallest
+    store, slots = graph.store, graph.store.active + 1
+    whole = make_pair_plan(program(), store, slots, 1 << 30)
+    limit = whole.state_bytes + DevicePages.least(store.direction("out"), ())
+    assert make_pair_plan(program(), store, slots, limit).lists_bytes == 0
     expected = pk.run("triangles", graph, device="reference")
     found = pk.run("triangles", graph, device="gpu", gpu_memory_limit=limit)
     assert found.stats["device"] == "gpu"
     assert found.table.equals(expected.table)
 
 
-def simulated_no_room_for_lists(tmp_path: Path) -> None:
+@pytest.mark.parametrize("undirected", [False, True])
+@pytest.mark.parametrize("order", ["degree", "input"])
+def simulated_triangles_of_lists_that_pass(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, undirected: bool, order: str
+) -> None:
+    from penstock.engine.gpu import lists, passing
+
+    graph = small(tmp_path / "g.pen", undirected=undirected, order=order, duplicates="keep")
+    monkeypatch.setattr(lists, "NARROW", 3)
+    monkeypatch.setattr(lists, "PIECE", 4)
+    monkeypatch.setattr(lists, "_SOME", 5)
+    monkeypatch.setattr(passing, "MOST", 64)
+    for place in ("gpu-ranges", "gpu-streamed"):
+        found = same(own(), graph, place, weight=2.5)
+        figures = found.stats["gpu"]
+        assert figures["ledger_peak"] <= figures["memory_limit"]
+        # From a file where ranges are asked for, else from memory: the budget of the host is not small.
+        assert figures["source"] == ("disk" if place == "gpu-ranges" else "host")
+        ranges = [step["lists"] for step in found.stats["supersteps"]]
+        assert len(ranges) > 1 or place == "gpu-streamed"
+        assert sum(ranges) == graph.store.active
+        entries = figures["bytes_copied"] // passing.ENTRY
+        assert entries > figures["plans"][0]["pages_bytes"] // passing.ENTRY // 2
+        counted = same("triangles", graph, place, per_vertex=False)
+        assert (counted.stats["spilled_lists"] > 0) == (place == "gpu-ranges")
+
+
+def simulated_no_room_for_two_lists(tmp_path: Path) -> None:
     graph = small(tmp_path / "g.pen")
-    found = pk.run("triangles", graph, device="gpu", gpu_memory_limit=4096)
-    assert found.stats["device"] == "cpu"
-    assert "GPU memory" in found.stats["why_not_gpu"]
-    assert found.table.equals(pk.run("triangles", graph, device="reference").table)
+    with pytest.raises(DoesNotFit, match="longest lists on the GPU"):
+        pk.run("triangles", graph, device="gpu", gpu_memory_limit=4096)
 
 
 # ---- graphs with little in them

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -113,3 +114,28 @@ def test_the_command_line(graph: Graph) -> None:
     assert held["stages"][0]["gpu"]["source"] == "device"
     done = CliRunner().invoke(app, ["wcc", str(graph.path), "--device", "gpu", "--gpu-memory-limit", "1kB"])
     assert done.exit_code == 3
+
+
+def test_triangles_pass_where_their_lists_do_not_fit(graph: Graph) -> None:
+    def plan(limit: int | str, **settings: Any) -> tuple[str, Any]:
+        found = pk.explain("triangles", graph, device="gpu", gpu_memory_limit=limit, **settings)
+        assert found.stages[0].gpu is not None
+        return str(found), found.stages[0].gpu
+
+    text, whole = plan("1GB")
+    assert "all pages on the device" in text
+    assert (whole.plan.ranges, whole.plan.lists_bytes) == (1, 0)
+    text, parted = plan(whole.smallest + whole.plan.state_bytes // 8)
+    assert parted.plan.ranges > 1
+    assert parted.plan.state_bytes <= parted.limit < whole.plan.state_bytes
+    assert f"in {parted.plan.ranges} ranges" in text
+    assert "they stream from host memory" in text
+    assert parted.streamed > parted.plan.pages_bytes
+    text, least = plan(whole.smallest)
+    assert least.plan.ranges > parted.plan.ranges
+    assert least.plan.state_bytes <= least.limit
+    text, _ = plan("1GB", state_ranges=3)
+    assert "they stream from a temporary file" in text
+    text, less = plan(whole.smallest - 1)
+    assert "does not fit" in text
+    assert less.smallest == whole.smallest

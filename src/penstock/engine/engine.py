@@ -95,7 +95,8 @@ class Engine:
             card = None
         self._gpu, self._lent = card, card is not None
         self._meter: Meter | None = None
-        self._sources: set[str] = set()
+        self.sources: set[str] = set()
+        """Where a GPU had arcs from: itself, the host, the disk."""
         self._counted = card.team_counts() if card is not None else (0, 0, 0, 0)
         self.device_plans: list[DevicePlan] = []
         """Of what was run on a GPU."""
@@ -157,7 +158,7 @@ class Engine:
             self.gpu.team(1)
         with gpu.using(self.gpu.number), self.stats.beside("run", self._metered()):
             found = executor(self, program, plan, values, slots, dict(vectors or {}), active, until)
-        self._sources |= self.gpu.sources
+        self.sources |= self.gpu.sources
         return found
 
     def plan(self, program: Program, slots: int | None = None, *, given: int = 0, beside: int = 0) -> Plan:
@@ -224,7 +225,7 @@ class Engine:
             return None
         from penstock.memory import gpu
 
-        source = next((each for each in ("disk", "host", "device") if each in self._sources), None)
+        source = next((each for each in ("disk", "host", "device") if each in self.sources), None)
         energy = self._meter.figures(arcs)
         return {
             "name": gpu.name(self._gpu.number),

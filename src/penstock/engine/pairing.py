@@ -73,7 +73,7 @@ def pair_plan(program: Pair, store: Store, settings: Settings, slots: int, *, he
     stream = stream_bytes(direction, (), threads)
     limit, free = settings.memory_limit, settings.memory_limit - held - SLACK
     in_memory = fixed + state + lists + max(rows, 0 if resident else stream + 8 * store.page_size) + arcs
-    longest = _longest(store, entries) * size
+    longest = longest_list(store, entries) * size
     least = held + SLACK + fixed + state + stream + SPILLING + 2 * longest
     tier, why = settings.tier, []
     if tier == "auto" and not settings.state_ranges:
@@ -101,7 +101,7 @@ def pair_plan(program: Pair, store: Store, settings: Settings, slots: int, *, he
     )  # fmt: skip
 
 
-def _longest(store: Store, entries: int) -> int:
+def longest_list(store: Store, entries: int) -> int:
     """A bound of the longest list, parallel arcs each: what is known before the arcs were counted."""
     if store.directed and not store.has_direction("in"):
         return entries

@@ -260,6 +260,10 @@ class Card:
         """Bytes of the host's memory that pages hold, of all of a team."""
         return sum(card._host_bytes for card in (self, *self._team))
 
+    def count_copied(self, nbytes: int) -> None:
+        """What was copied to the device besides pages."""
+        self._before = Counts.sum([self._before, Counts(nbytes, 0, 0, 0)])
+
     def read_counts(self) -> Counts:
         """So far."""
         return Counts.sum([self._before, *(Counts.of(side.stats) for side in self._pages.values())])

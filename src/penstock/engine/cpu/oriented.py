@@ -173,7 +173,10 @@ class Oriented:
 
     def read(self, lo: int, hi: int, buffer: np.ndarray) -> np.ndarray:
         """The lists `lo` to `hi`."""
-        begin, end = int(self.offsets[lo]), int(self.offsets[hi])
+        return self.between(int(self.offsets[lo]), int(self.offsets[hi]), buffer)
+
+    def between(self, begin: int, end: int, buffer: np.ndarray) -> np.ndarray:
+        """These entries of all lists; those in a file are read into the buffer."""
         if self.whole is not None:
             return self.whole[begin:end]
         assert self._file is not None

@@ -90,17 +90,19 @@ def on_device(
     limit = settings.gpu_memory_limit or total
     if limit is None:
         return OnDevice("gpu", "", not_here, name)
+    if isinstance(program, Pair):
+        from penstock.engine.gpu.pair import unfit as unfit_there
+
+        if why := unfit_there(program, store):
+            return OnDevice("cpu", why, not_here, name, limit)
     try:
         found = device_plan(program, store, slots, limit, settings, seeds)
     except DoesNotFit as refused:
         return OnDevice("gpu", "", not_here, name, limit, refused=str(refused), smallest=refused.needed)
-    if isinstance(program, Pair):
-        from penstock.engine.gpu.pair import unfit as unfit_there
-
-        if why := unfit_there(program, store, found):
-            return OnDevice("cpu", why, not_here, name, limit)
     cached, source = _share(program, found, plan, settings)
     streamed = (found.pages_bytes - cached) * found.ranges
+    if found.lists_bytes:  # each range is held once, and meets the lists from its own on
+        streamed = found.pages_bytes * (found.ranges + 3) // 2
     kept = load_gpu(name)
     told = None
     if kept is not None and program.form in PREDICTED:
@@ -126,7 +128,7 @@ def _which(settings: Settings, *, here: bool) -> tuple[str | None, int | None]:
 
 
 def device_plan(program: Program, store: Store, slots: int, limit: int, settings: Settings, seeds: int = 0) -> Any:
-    """What the program would hold on a device. What cannot fit is refused; but a pair program then runs on the CPU."""
+    """What the program would hold on a device. What cannot fit is refused."""
     from penstock.engine.gpu import plan
 
     if isinstance(program, Combine) and settings.gpu_devices > 1 and not one_gpu(program):
@@ -144,11 +146,13 @@ def device_plan(program: Program, store: Store, slots: int, limit: int, settings
     from penstock.engine.gpu.pair import make_pair_plan
 
     assert isinstance(program, Pair)
-    return make_pair_plan(program, store, slots, limit)
+    return make_pair_plan(program, store, slots, limit, settings.state_ranges)
 
 
 def _share(program: Program, found: Any, plan: Plan, settings: Settings) -> tuple[int, str]:
     """(bytes of pages that stay on the device, where the others come from)."""
+    if found.lists_bytes:
+        return 0, "disk" if plan.tier == "disk" and plan.ranges > 1 else "host"
     if found.resident:
         return found.pages_bytes, "device"
     from penstock.memory.frames import RING
@@ -229,13 +233,17 @@ def lines(told: OnDevice, unmeasured: str) -> list[Any]:
 def _held(told: OnDevice) -> list[Any]:
     plan = told.plan
     parts = f" at a time, in {plan.windows} windows" if plan.windows > 1 else ""
-    parts = f" at a time, in {plan.ranges} ranges" if plan.ranges > 1 else parts
+    parts = f" at a time, in {plan.ranges} ranges" if plan.ranges > 1 and not plan.lists_bytes else parts
     found: list[Any] = [(f"state {format_size(plan.vector_bytes)}{parts}", [])]
     if plan.arcs_bytes:
         found.append((f"state of the arcs {format_size(plan.arcs_bytes)}", _passing(plan)))
     if plan.rows_bytes:
         found.append((f"rows {format_size(plan.rows_bytes)} at a time", []))
-    if told.source == "device":
+    if plan.lists_bytes:
+        where = "host memory" if told.source == "host" else "a temporary file"
+        below = [(f"they stream from {where}, {format_size(told.streamed)} in all", list[Any]())]
+        found.append((f"lists {format_size(plan.lists_bytes)} at a time, in {plan.ranges} ranges", below))
+    elif told.source == "device":
         found.append((f"all pages on the device, {format_size(plan.pages_bytes)}", []))
     else:
         where = "pinned host memory" if told.source == "host" else "disk"

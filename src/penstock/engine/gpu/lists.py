@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from penstock.engine.gpu.kernels import lists as making
 from penstock.engine.gpu.kernels import pair as using
 from penstock.engine.gpu.plan import SLACK
 from penstock.engine.gpu.rows import segment_places
-from penstock.engine.pairing import _longest
+from penstock.engine.pairing import longest_list
 from penstock.memory import gpu
 from penstock.memory.card import Array, Card
 from penstock.memory.fingerprint import fingerprint
@@ -31,6 +32,9 @@ PIECE = 1024
 """Entries of a longer list that a block takes, in a table of twice as many places."""
 SORTED = 1 << 26
 """Entries that are sorted at a time."""
+
+_SOME = 1 << 16
+"""Lists that are looked at together."""
 
 _MADE: dict[tuple[Any, ...], Kernel] = {}
 
@@ -57,14 +61,56 @@ def in_order(store: Store) -> bool:
     return not store.directed and bool(store.meta["order"] == "degree")
 
 
+class Part(NamedTuple):
+    """Lists on the device: the first of them, the one after the last, the place of their first entry among all, and
+    the array they are in."""
+
+    first: int
+    last: int
+    base: Any
+    lists: Any
+
+
+class Pass(NamedTuple):
+    """Lists that come up against those of a part: on which stream, and the pieces of the long ones."""
+
+    stream: gpu.Stream
+    mine: Part
+    items: Any
+    pieces: int
+
+
+def item_count(entries: int) -> int:
+    """The most pieces that the long ones of lists of so many entries can have."""
+    return entries // (NARROW + 1) + entries // PIECE + 1
+
+
+def lengths_of(offsets: np.ndarray, lo: int, hi: int) -> Iterator[np.ndarray]:
+    """How long the lists `lo` to `hi` are, some of them at a time."""
+    for at in range(lo, hi, _SOME):
+        yield np.diff(offsets[at : min(at + _SOME, hi) + 1]).astype(np.int64)
+
+
+def list_items(lengths: Iterator[np.ndarray], first: int) -> np.ndarray:
+    """The pieces of long lists, the first of which has the number `first`: (u, which piece)."""
+    found = [np.zeros((0, 2), np.uint32)]
+    for some in lengths:
+        long = np.flatnonzero(some > NARROW)
+        many = -(-some[long] // PIECE)
+        number = np.arange(many.sum()) - np.repeat(np.cumsum(many) - many, many)
+        found.append(np.stack([np.repeat(long + first, many), number], axis=1).astype(np.uint32))
+        first += len(some)
+    return np.concatenate(found)
+
+
 class Sizes:
     """Bytes of lists on a device, known before anything is there."""
 
     def __init__(self, store: Store) -> None:
         self.entries, active = entries_of(store), store.active
         self.ranked = store.meta["order"] != "degree"
-        self.keys = 0 if in_order(store) else min(self.entries, max(SORTED, _longest(store, self.entries)))
-        self.items = self.entries // (NARROW + 1) + self.entries // PIECE + 1
+        self.keys = 0 if in_order(store) else min(self.entries, max(SORTED, longest_list(store, self.entries)))
+        self.items = item_count(self.entries)
         self.segments = max(1, len(cut(store.direction("out")).segments))
         # CuPy takes as much again as it sorts or adds up.
         self.scratch = 8 * max(self.keys, active + 1)
@@ -75,12 +121,20 @@ class Sizes:
 
 
 class Lists:
-    """List u is `lists[starts[u]]` to `lists[ends[u]]`; made from the outgoing arcs."""
+    """List u is `lists[starts[u]]` to `lists[ends[u]]`; made from the outgoing arcs. All of them are on the device."""
+
+    source = "device"
 
     def __init__(self, engine: Engine, device: Card, sizes: Sizes, *, ways: bool) -> None:
         self.engine, self.device, self.sizes, self.ways = engine, device, sizes, ways
         self.store, self.stream, self.count = engine.store, device.stream, engine.store.active
         self._arrays: list[Array] = []
+        self.figures = {"windows": 1, "spilled_lists": 0}
+
+    @property
+    def entries(self) -> int:
+        """A bound."""
+        return self.sizes.entries
 
     def prepare(self) -> None:
         """The memory for them."""
@@ -113,8 +167,10 @@ class Lists:
             rank[np.argsort(degree, kind="stable")] = np.arange(count, dtype=np.uint32)
         return rank
 
-    def make(self, side: DevicePages) -> None:
-        """Count, write, sort, and drop what is there twice."""
+    def make(self, state: int) -> None:
+        """Count, write, sort, and drop what is there twice; pages take what `state` bytes leave."""
+        with self.engine.stats.phase("load"):
+            side = self.device.pages(("out",), (), "resident", state=state)["out"]
         count = self.count
         if not count:
             return
@@ -175,15 +231,22 @@ class Lists:
                 self.stream, blocks(entries), BLOCK, np.uint64(entries), starts[k], self.keys.arg, self.lists.arg
             )
 
-    def pieces(self) -> int:
-        """List the pieces of long lists; how many there are."""
-        if not self.count:
-            return 0
+    @property
+    def bounds(self) -> tuple[Any, Any]:
+        """Where lists begin and end."""
+        return self.starts.arg, self.ends.arg
+
+    def held(self) -> Iterator[Part]:
+        """All of them."""
+        if self.count:
+            yield Part(0, self.count, np.uint64(0), self.lists.arg)
+
+    def passing(self, theirs: Part) -> Iterator[Pass]:
+        """The same lists."""
         plain("pieces")(
-            self.stream, blocks(self.count), BLOCK, np.uint32(self.count), self.starts.arg, self.ends.arg,
-            self.found.arg, self.items.arg,
-        )  # fmt: skip
-        return int(gpu.download(self.found.array)[0])
+            self.stream, blocks(self.count), BLOCK, np.uint32(self.count), *self.bounds, self.found.arg, self.items.arg
+        )
+        yield Pass(self.stream, theirs, self.items.arg, int(gpu.download(self.found.array)[0]))
 
     def close(self) -> None:
         self.stream.synchronize()
@@ -193,4 +256,4 @@ class Lists:
             self._scratch.release()
 
 
-__all__ = ["Lists", "Sizes", "plain"]
+__all__ = ["Lists", "Part", "Pass", "Sizes", "item_count", "lengths_of", "list_items", "plain"]

@@ -1,5 +1,5 @@
-"""A pair program on a GPU: oriented lists are made there, triangles are counted at their corners by kernels without a
-program, and each vertex takes its total in. Where the lists have no room there it runs on the CPU."""
+"""A pair program on a GPU: triangles are found where two oriented lists meet, and counted at their corners by kernels
+without a program; each vertex takes its total in. The lists are all there, or pass."""
 
 from __future__ import annotations
 
@@ -9,25 +9,26 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock.config import format_size
 from penstock.engine.compile import _made, usable
 from penstock.engine.cpu.parts import read_column
 from penstock.engine.gpu.functions import Kernel, gpu_adapters, make_kernel
 from penstock.engine.gpu.held import blocks
 from penstock.engine.gpu.kernels import pair as templates
-from penstock.engine.gpu.lists import Lists, Sizes, plain
-from penstock.engine.gpu.plan import DevicePlan
-from penstock.engine.pairing import entry_dtype, has_ways
+from penstock.engine.gpu.lists import Lists, Part, Sizes, plain
+from penstock.engine.gpu.passing import ENTRY, Passing, least_bytes, share_out, shared_bytes
+from penstock.engine.gpu.plan import SLACK, DevicePlan
+from penstock.engine.pairing import entry_dtype, has_ways, longest_list
 from penstock.engine.plan import Plan, read_dtype
 from penstock.engine.program import Pair
 from penstock.engine.vectors import Slots
+from penstock.errors import DoesNotFit
 from penstock.memory import gpu
 from penstock.memory.card import Array, Card
 from penstock.memory.device import inlined
 from penstock.memory.fingerprint import fingerprint
 from penstock.memory.frames import DevicePages
 from penstock.memory.tasks import BLOCK
-from penstock.observe.progress import progress
+from penstock.observe.progress import Progress, progress
 from penstock.store.reader import Store
 
 if TYPE_CHECKING:
@@ -65,25 +66,37 @@ def _settle_kernel(program: Pair, *, ways: bool) -> Kernel:
     return _KEPT[key]
 
 
-def make_pair_plan(program: Pair, store: Store, slots: int, limit: int) -> DevicePlan:
-    """Lists, counts, state: all of it is there, beside a few pages. It may be more than the limit."""
-    side, found = store.direction("out"), 8 * templates.SPREAD
+def make_pair_plan(program: Pair, store: Store, slots: int, limit: int, ranges: int | None = None) -> DevicePlan:
+    """Counts and state are there, and all lists beside a few pages; or, where those do not fit, ranges of the lists
+    that the host makes, as many as it takes, or `ranges`. Refuse what cannot fit."""
+    side, counts = store.direction("out"), 8 * templates.SPREAD
     if program.per_vertex:
-        found += slots * 8 * (2 if has_ways(program, store) else 1)
-        found += slots * sum(kind.itemsize for kind in program.fields().values())
-        found += slots * sum(read_dtype(store, name).itemsize for name in program.stored_reads())
-        found += 2 * 4 * slots if "neighbours" in program.reads else 0
-    state, least = found + Sizes(store).nbytes, DevicePages.least(side, ())
-    return DevicePlan(1, 1, state, DevicePages.needed(side, ()), least, limit, state + least)
+        counts += slots * 8 * (2 if has_ways(program, store) else 1)
+        counts += slots * sum(kind.itemsize for kind in program.fields().values())
+        counts += slots * sum(read_dtype(store, name).itemsize for name in program.stored_reads())
+        counts += 2 * 4 * slots if "neighbours" in program.reads else 0
+    sizes, least = Sizes(store), DevicePages.least(side, ())
+    state = counts + 8 * (store.active + 1) + 4 * (store.active if sizes.ranked else 1) + 2 * SLACK
+    longest = max(1, longest_list(store, sizes.entries))
+    in_ranges, whole = state + least_bytes(longest), counts + sizes.nbytes
+    smallest = min(in_ranges, whole + least) if not ranges else in_ranges
+    if smallest > limit:
+        what = f"the state of {program.name} with its longest lists on the GPU"
+        raise DoesNotFit(what, needed=smallest, limit=limit, setting="gpu_memory_limit")
+    if whole + least <= limit and not ranges:
+        return DevicePlan(1, 1, whole, DevicePages.needed(side, ()), least, limit, smallest)
+    held, passing = share_out(limit - state, sizes.entries, longest, ranges)
+    lists = shared_bytes(held, passing)
+    return DevicePlan(
+        max(1, -(-sizes.entries // held)), 1, state + lists, ENTRY * sizes.entries, 0, limit, smallest,
+        lists_bytes=lists,
+    )  # fmt: skip
 
 
-def unfit(program: Pair, store: Store, plan: DevicePlan) -> str:
+def unfit(program: Pair, store: Store) -> str:
     """Why it runs on the CPU, if it has to."""
     if entry_dtype(store, has_ways(program, store)).itemsize > 4:
         return "which arcs there are between neighbours of 2**30 vertices or more is found out on the CPU"
-    if plan.smallest > plan.limit:
-        needed, limit = format_size(plan.smallest), format_size(plan.limit)
-        return f"the lists of {program.name} need {needed} of GPU memory, of {limit}: it runs on the CPU"
     return ""
 
 
@@ -91,34 +104,30 @@ class PairRun:
     """One run: lists, counts, vertices."""
 
     def __init__(
-        self, engine: Engine, device: Card, program: Pair, plan: DevicePlan, params: dict[str, Any], slots: Slots
+        self, engine: Engine, device: Card, program: Pair, lists: Lists | Passing, params: dict[str, Any], slots: Slots
     ) -> None:
-        self.engine, self.device, self.program, self.plan = engine, device, program, plan
-        self.params, self.slots = params, slots
-        self.store, self.stream, self.telling = engine.store, device.stream, program.per_vertex
-        self.ways = has_ways(program, engine.store)
-        self.lists = Lists(engine, device, Sizes(self.store), ways=self.ways)
+        self.engine, self.device, self.program, self.lists = engine, device, program, lists
+        self.params, self.slots, self.ways = params, slots, lists.ways
+        self.stream, self.telling = device.stream, program.per_vertex
         self._arrays: list[Array] = []
         self.triangles = 0
 
     def prepare(self) -> None:
-        """What lies on the device; the arcs last, so that they take what is left."""
+        """What lies on the device besides arcs, or lists that pass: those take what is left."""
         device, slots, program = self.device, self.slots, self.program
         self.lists.prepare()
+        self.neighbours = self.by_rank = None
         shape = (2 if self.ways else 1, slots.count if self.telling else 1)
         self.told = self._kept(device.full(shape, 0, np.uint64, "triangles"))
         self.spread = self._kept(device.full(templates.SPREAD, 0, np.uint64, "triangles"))
         if self.telling:
             self.state = [self._kept(device.full(slots.count, 0, kind, "state")) for kind in program.fields().values()]
-            self.neighbours = self.by_rank = None
             if "neighbours" in program.reads:
                 self.neighbours = self._kept(device.full(slots.count, 0, np.uint32, "neighbours"))
                 self.by_rank = self.neighbours
-                if self.lists.sizes.ranked:
+                if self.engine.store.meta["order"] != "degree":
                     self.by_rank = self._kept(device.full(slots.count, 0, np.uint32, "neighbours"))
             self.reads = [self._read(name) for name in program.stored_reads()]
-        with self.engine.stats.phase("load"):
-            self.side = device.pages(("out",), (), "resident", state=self.plan.state_bytes)["out"]
 
     def _kept(self, array: Array) -> Array:
         self._arrays.append(array)
@@ -130,30 +139,43 @@ class PairRun:
             return self.neighbours
         return self._kept(self.device.upload(read_column(self.engine, self.slots, name), "reads"))
 
-    def count(self) -> None:
-        """All triangles."""
-        lists, stream = self.lists, self.stream
-        count, items = lists.count, lists.pieces()
-        about = {"ways": self.ways, "telling": self.telling}
-        tail = (lists.starts.arg, lists.ends.arg, lists.lists.arg, self.told.arg, self.spread.arg)
-        plain("wide", **about)(stream, items, BLOCK, lists.items.arg, *tail)
-        warps = BLOCK // gpu.WARP
-        plain("narrow", **about)(stream, -(-count // warps), BLOCK, np.uint32(count), *tail)
-        self.triangles = int(gpu.download(self.spread.array).sum())
+    def count(self, bar: Progress) -> None:
+        """All triangles: those of each v that is held with the u whose lists pass."""
+        lists, about = self.lists, {"ways": self.ways, "telling": self.telling}
+        for theirs in lists.held():
+            began, before = time.perf_counter(), self.triangles
+            self._add_degrees(theirs)
+            held = theirs.lists, theirs.base, np.uint32(theirs.first), np.uint32(theirs.last - 1)
+            for stream, mine, items, pieces in lists.passing(theirs):
+                tail = (*lists.bounds, mine.lists, mine.base, *held, self.told.arg, self.spread.arg)
+                plain("wide", **about)(stream, pieces, BLOCK, items, *tail)
+                first, last = np.uint32(mine.first), np.uint32(mine.last)
+                warps = -(-(mine.last - mine.first) // (BLOCK // gpu.WARP))
+                plain("narrow", **about)(stream, warps, BLOCK, first, last, *tail)
+            self.triangles = int(gpu.download(self.spread.array).sum())
+            self.engine.stats.iteration(
+                program=self.program.name, lists=theirs.last - theirs.first, triangles=self.triangles - before,
+                seconds=time.perf_counter() - began,
+            )  # fmt: skip
+            bar.advance(1)
+
+    def _add_degrees(self, part: Part) -> None:
+        """How many neighbours the vertices have, by their ranks."""
+        if self.by_rank is not None:
+            first, last = np.uint32(part.first), np.uint32(part.last)
+            plain("degrees", ways=self.ways)(
+                self.stream, blocks(part.last - part.first), BLOCK, first, last, *self.lists.bounds, part.lists,
+                part.base, self.by_rank.arg,
+            )  # fmt: skip
 
     def settle(self) -> dict[str, np.ndarray]:
         """The state of all vertices, by their totals."""
         lists, slots, stream = self.lists, self.slots, self.stream
         count = np.uint32(lists.count)
-        if self.neighbours is not None and self.by_rank is not None:
-            plain("degrees", ways=self.ways)(
-                stream, blocks(lists.count), BLOCK, count, lists.starts.arg, lists.ends.arg, lists.lists.arg,
-                self.by_rank.arg,
-            )  # fmt: skip
-            if self.by_rank is not self.neighbours:
-                plain("by_vertex")(
-                    stream, blocks(lists.count), BLOCK, count, lists.rank.arg, self.by_rank.arg, self.neighbours.arg
-                )
+        if self.neighbours is not None and self.by_rank is not None and self.by_rank is not self.neighbours:
+            plain("by_vertex")(
+                stream, blocks(lists.count), BLOCK, count, lists.rank.arg, self.by_rank.arg, self.neighbours.arg
+            )
         params = (*self.params.values(), slots.vertices, 0, 0.0)
         scalars = self._kept(self.device.full(1, 0, np.float64, "scalars"))
         _settle_kernel(self.program, ways=self.ways)(
@@ -186,35 +208,37 @@ def run(
     """All triangles once; `totals["triangles"]` says how many there are."""
     from penstock.engine.engine import Outcome
 
-    device, stats = engine.gpu, engine.stats
-    planned = make_pair_plan(program, engine.store, slots.count, device.ledger.limit)
-    if why := unfit(program, engine.store, planned):
+    device, stats, store = engine.gpu, engine.stats, engine.store
+    if why := unfit(program, store):
         from penstock.engine.cpu import pair as cpu
 
         stats.note(device="cpu", why_not_gpu=why)
         return cpu.run(engine, program, plan, params, slots, vectors, active, until)
+    forced, ways = engine.settings.state_ranges, has_ways(program, store)
+    planned = make_pair_plan(program, store, slots.count, device.ledger.limit, forced)
     engine.device_plans.append(planned)
-    device.make_room(planned.state_bytes, planned.least_bytes, [engine.store.direction("out")], (), "resident")
-    held = PairRun(engine, device, program, planned, params, slots)
+    lists: Lists | Passing
+    if planned.lists_bytes:
+        device.close_pages()  # who has no room for all lists has none to spare
+        lists = Passing(engine, device, plan, ways=ways, ranges=forced, what=f"{program.name} on the GPU")
+    else:
+        device.make_room(planned.state_bytes, planned.least_bytes, [store.direction("out")], (), "resident")
+        lists = Lists(engine, device, Sizes(store), ways=ways)
+    held = PairRun(engine, device, program, lists, params, slots)
     try:
         with stats.phase("prepare"):
             held.prepare()
-        began = time.perf_counter()
         with stats.phase("orient"):
-            held.lists.make(held.side)
+            lists.make(planned.state_bytes)
             held.stream.synchronize()
-        with stats.phase("run"), progress(program.name, total=None, unit="passes", settings=engine.settings) as bar:
-            held.count()
-            bar.advance(1)
-        stats.iteration(
-            program=program.name, lists=held.lists.count, entries=held.lists.sizes.entries, triangles=held.triangles,
-            seconds=time.perf_counter() - began,
-        )  # fmt: skip
+        engine.sources.add(lists.source)
+        with stats.phase("run"), progress(program.name, total=None, unit="ranges", settings=engine.settings) as bar:
+            held.count(bar)
         with stats.phase("copy back"):
             state = held.settle() if program.per_vertex else {}
     finally:
         held.close()
-    return Outcome(state, slots, 1, 0.0, totals={"triangles": held.triangles, "windows": 1, "spilled_lists": 0})
+    return Outcome(state, slots, 1, 0.0, totals={"triangles": held.triangles, **lists.figures})
 
 
 __all__ = ["PairRun", "make_pair_plan", "run", "unfit"]

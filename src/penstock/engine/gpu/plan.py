@@ -36,7 +36,7 @@ class DevicePlan:
     state_bytes: int
     """Vectors on the device at a time, and what arcs keep there."""
     pages_bytes: int
-    """All pages with their columns, if they could be there."""
+    """All pages with their columns, if they could be there; or all lists, where it is they that pass."""
     least_bytes: int
     """What streaming them takes."""
     limit: int
@@ -51,13 +51,16 @@ class DevicePlan:
     kept: tuple[Kept, ...] = ()
     rows_bytes: int = 0
     """Rows that are put together at a time; part of the state."""
+    lists_bytes: int = 0
+    """Lists that are held, or pass, at a time; part of the state."""
     reads_bytes: int = 0
     """What is read at the start of a sweep, and gone when its pages come."""
 
     @property
     def vector_bytes(self) -> int:
-        """What is on the device at a time without what arcs keep, and without rows."""
-        return self.state_bytes - self.arcs_kept_bytes - self.arcs_window_bytes - self.rows_bytes
+        """What is on the device at a time without what arcs keep, and without rows and lists."""
+        beside = self.arcs_kept_bytes + self.arcs_window_bytes + self.rows_bytes + self.lists_bytes
+        return self.state_bytes - beside
 
     @property
     def arcs_passing(self) -> int:

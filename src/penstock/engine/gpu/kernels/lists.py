@@ -213,14 +213,14 @@ def simplify(c):
 
 
 def degrees(c):
-    """Add how many neighbours each vertex has: a thread each list."""
+    """Add how many neighbours each vertex has: a thread each list, of a window that begins with entry `base`."""
     shift = np.uint32(2 if c.ways else 0)
 
-    def degrees(count, starts, ends, lists, found):
-        u = np.uint32(cuda.grid(1))
-        if u >= count:
+    def degrees(first, last, starts, ends, lists, base, found):
+        u = np.uint32(first + np.uint32(cuda.grid(1)))
+        if u >= last:
             return
-        a, end = starts[u], ends[u]
+        a, end = starts[u] - base, ends[u] - base
         if end > a:
             cuda.atomic.add(found, u, np.uint32(end - a))
         while a < end:

@@ -4,6 +4,9 @@ A triangle u > v > w is found where the lists of u and v have w in common. A sho
 its pairs v, w up in the lists of the v. A longer one is put into a table by a block, or a piece of it is, and the lists
 of all v stream past. What corners get is counted next to the processor, and told once per entry of a list. No program
 is in it: a triangle counts at a corner as one between whose other corners there is one arc, or are two.
+
+The lists of u are `mine` and those of v, from `lo` to `top`, `theirs`: two windows of the lists, of which the first
+entries have the places `my_base` and `base`; or all of them, twice.
 """
 
 from __future__ import annotations
@@ -50,42 +53,44 @@ def narrow(c):
     warps, classes = c.block // WARP, 2 if c.ways else 1
     counted, owners = c.block * classes, warps * classes
 
-    def narrow(count, starts, ends, lists, told, spread):
-        mine = cuda.shared.array(block, np.uint32)
+    def narrow(first_list, last_list, starts, ends, mine, my_base, theirs, base, lo, top, told, spread):
+        entries = cuda.shared.array(block, np.uint32)
         counts = cuda.shared.array(counted, np.uint32)
         own = cuda.shared.array(owners, np.uint32)
         tid = np.uint32(cuda.threadIdx.x)
         lane = np.uint32(tid & np.uint32(WARP - 1))
         warp = np.uint32(tid // np.uint32(WARP))
-        u = np.uint32(np.uint32(cuda.blockIdx.x) * np.uint32(warps) + warp)
+        u = np.uint32(first_list + np.uint32(cuda.blockIdx.x) * np.uint32(warps) + warp)
         first = np.uint32(tid - lane)
         begin, length = np.uint64(0), np.uint64(0)
-        if u < count:
-            begin, length = starts[u], ends[u] - starts[u]
+        if u < last_list:
+            begin, length = starts[u] - my_base, ends[u] - starts[u]
             if length > most:
                 length = np.uint64(0)
-        mine[tid] = lists[begin + np.uint64(lane)] if np.uint64(lane) < length else NOTHING
+        entries[tid] = mine[begin + np.uint64(lane)] if np.uint64(lane) < length else NOTHING
         for k in range(classes):
             counts[tid * np.uint32(classes) + np.uint32(k)] = np.uint32(0)
             if lane == np.uint32(0):
                 own[warp * np.uint32(classes) + np.uint32(k)] = np.uint32(0)
         together()
-        mark = mine[tid]
+        mark = entries[tid]
         w = np.uint32(mark >> shift)
         found = np.uint32(0)
         i = np.uint32(lane + np.uint32(1))
         while np.uint64(i) < length:
-            entry = mine[first + i]
+            entry = entries[first + i]
             v = np.uint32(entry >> shift)
-            end = ends[v]
-            at = lower_bound(lists, starts[v], end, np.uint32(w << shift))
-            if at < end and np.uint32(lists[at] >> shift) == w:
+            at, end = np.uint64(0), np.uint64(0)
+            if lo <= v <= top:
+                end = ends[v] - base
+                at = lower_bound(theirs, starts[v] - base, end, np.uint32(w << shift))
+            if at < end and np.uint32(theirs[at] >> shift) == w:
                 found = np.uint32(found + np.uint32(1))
                 if telling:
                     if ways:
                         cuda.atomic.add(counts, np.uint32(2) * tid + of(entry), np.uint32(1))
                         cuda.atomic.add(counts, np.uint32(2) * (first + i) + of(mark), np.uint32(1))
-                        cuda.atomic.add(own, np.uint32(2) * warp + of(lists[at]), np.uint32(1))
+                        cuda.atomic.add(own, np.uint32(2) * warp + of(theirs[at]), np.uint32(1))
                     else:
                         cuda.atomic.add(counts, np.uint32(first + i), np.uint32(1))
             i = np.uint32(i + np.uint32(1))
@@ -126,15 +131,25 @@ def wide(c):
 
     place_of = inlined(place_of)
 
-    def wide(items, starts, ends, lists, told, spread):
+    def wide(items, starts, ends, mine, my_base, theirs, base, lo, top, told, spread):
         table = cuda.shared.array(places, np.uint32)
         counts = cuda.shared.array(counted, np.uint32)
-        theirs = cuda.shared.array(owners, np.uint32)
+        across = cuda.shared.array(owners, np.uint32)
         own = cuda.shared.array(classes, np.uint64)
         tid = np.uint32(cuda.threadIdx.x)
         lane = np.uint32(tid & np.uint32(WARP - 1))
         warp = np.uint32(tid // np.uint32(WARP))
         u, part = items[cuda.blockIdx.x, 0], items[cuda.blockIdx.x, 1]
+        first = starts[u] - my_base + np.uint64(part) * piece
+        end = ends[u] - my_base
+        stop = min(first + piece, end)
+        # Of smaller v, all neighbours in their lists are below the piece.
+        from_v = lower_bound(mine, first + ONE, end, np.uint32(lo << shift))
+        to_v = lower_bound(mine, from_v, end, np.uint32(top << shift))
+        if to_v < end and np.uint32(mine[to_v] >> shift) == top:
+            to_v += ONE
+        if from_v >= to_v:  # none of these v are held: so all threads of the block see it
+            return
         at = tid
         while at < np.uint32(places):
             table[at] = NOTHING
@@ -144,42 +159,36 @@ def wide(c):
             counts[at] = np.uint32(0)
             at = np.uint32(at + np.uint32(block))
         if tid < np.uint32(owners):
-            theirs[tid] = np.uint32(0)
+            across[tid] = np.uint32(0)
         if tid < np.uint32(classes):
             own[tid] = np.uint64(0)
-        first = starts[u] + np.uint64(part) * piece
-        end = ends[u]
-        stop = min(first + piece, end)
         cuda.syncthreads()
         a = first + np.uint64(tid)
         while a < stop:
-            entry = lists[a]
+            entry = mine[a]
             at = place_of(entry >> shift)
             while cuda.atomic.cas(table, at, NOTHING, entry) != NOTHING:
                 at = np.uint32((at + np.uint32(1)) & last_place)
             a += np.uint64(block)
         cuda.syncthreads()
-        least, most = np.uint32(lists[first] >> shift), np.uint32(lists[stop - ONE] >> shift)
-        # Of smaller v, all neighbours in their lists are below the piece.
-        a = first + ONE + np.uint64(warp)
-        rounds = np.uint64(0)
-        if end > first + ONE:
-            rounds = (end - first - ONE + np.uint64(warps) - ONE) // np.uint64(warps)
+        least, most = np.uint32(mine[first] >> shift), np.uint32(mine[stop - ONE] >> shift)
+        a = from_v + np.uint64(warp)
+        rounds = (to_v - from_v + np.uint64(warps) - ONE) // np.uint64(warps)
         total, doubles = np.uint64(0), np.uint64(0)
         while rounds > np.uint64(0):
             rounds -= ONE
             v, entry, found, both = np.uint32(0), np.uint32(0), np.uint32(0), np.uint32(0)
-            if a < end:
-                entry = lists[a]
+            if a < to_v:
+                entry = mine[a]
                 v = np.uint32(entry >> shift)
-                b, last = starts[v], ends[v]
+                b, last = starts[v] - base, ends[v] - base
                 if part > np.uint32(0):
-                    b = lower_bound(lists, b, last, np.uint32(least << shift))
+                    b = lower_bound(theirs, b, last, np.uint32(least << shift))
                 b += np.uint64(lane)
                 while b < last:
-                    across = lists[b]
+                    facing = theirs[b]
                     b += np.uint64(WARP)
-                    w = np.uint32(across >> shift)
+                    w = np.uint32(facing >> shift)
                     if w > most:
                         break
                     at = place_of(w)
@@ -194,20 +203,20 @@ def wide(c):
                         # At w counts what is between u and v, at v what is between u and w, at u what v and w have.
                         cuda.atomic.add(counts, np.uint32(at * np.uint32(classes) + of(entry)), np.uint32(1))
                         both = np.uint32(both + of(seen))
-                        doubles += np.uint64(of(across))
+                        doubles += np.uint64(of(facing))
             total += np.uint64(found)
             if telling:
                 if found > both:
-                    cuda.atomic.add(theirs, np.uint32(warp * np.uint32(classes)), np.uint32(found - both))
+                    cuda.atomic.add(across, np.uint32(warp * np.uint32(classes)), np.uint32(found - both))
                 if both > np.uint32(0):
-                    cuda.atomic.add(theirs, np.uint32(warp * np.uint32(classes) + np.uint32(1)), both)
+                    cuda.atomic.add(across, np.uint32(warp * np.uint32(classes) + np.uint32(1)), both)
                 together()
                 if lane == np.uint32(0):
                     for k in range(classes):
-                        here = theirs[warp * np.uint32(classes) + np.uint32(k)]
+                        here = across[warp * np.uint32(classes) + np.uint32(k)]
                         if here > np.uint32(0):
                             cuda.atomic.add(told, (k, v), np.uint64(here))
-                            theirs[warp * np.uint32(classes) + np.uint32(k)] = np.uint32(0)
+                            across[warp * np.uint32(classes) + np.uint32(k)] = np.uint32(0)
                 together()
             a += np.uint64(warps)
         if total > doubles:

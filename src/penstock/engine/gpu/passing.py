@@ -1,0 +1,178 @@
+"""Oriented lists that have no room on a GPU. The host makes them, in its memory or in a file; ranges of them are held
+on the device in turn, while all lists that may have a neighbour in common with them pass over two lanes: one is filled
+while kernels go over the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from penstock.engine.cpu.oriented import Oriented
+from penstock.engine.gpu.lists import Part, Pass, item_count, lengths_of, list_items
+from penstock.engine.gpu.plan import SLACK
+from penstock.engine.pairing import SPILLING
+from penstock.engine.plan import Plan
+from penstock.errors import DoesNotFit
+from penstock.memory import gpu
+from penstock.memory.card import Array, Card
+from penstock.memory.staging import HALF, Ring
+from penstock.memory.timeline import Timeline
+
+if TYPE_CHECKING:
+    from penstock.engine.engine import Engine
+
+ENTRY = 4
+"""Bytes of an entry."""
+MOST = 16 << 20
+"""Bytes of lists in a lane, unless one list is longer: their copy takes many times what a launch does."""
+LANES = 2
+_RING = 3
+"""Pieces of pinned memory."""
+
+
+def least_bytes(longest: int) -> int:
+    """What it takes to hold and to pass one list of so many entries at a time."""
+    return ENTRY * longest + LANES * _lane_bytes(longest)
+
+
+def share_out(room: int, entries: int, longest: int, ranges: int | None = None) -> tuple[int, int]:
+    """(entries that are held, entries of a lane) in so many bytes of the device; held in so many ranges at least. Fewer
+    than the longest list has, where it has no room."""
+    passing = max(longest, min(MOST, room // 16) // ENTRY)
+    held = (room - LANES * _lane_bytes(passing)) // ENTRY
+    if held < longest:
+        passing = longest
+        held = (room - LANES * _lane_bytes(passing)) // ENTRY
+    if ranges:
+        held = min(held, max(longest, -(-entries // ranges)))
+    return min(held, max(1, entries)), min(passing, max(1, entries))
+
+
+def shared_bytes(held: int, passing: int) -> int:
+    """What those take."""
+    return ENTRY * held + LANES * _lane_bytes(passing)
+
+
+def _lane_bytes(entries: int) -> int:
+    return ENTRY * entries + 8 * item_count(entries)
+
+
+class _Lane(NamedTuple):
+    stream: gpu.Stream
+    lists: Array
+    items: Array
+
+
+class Passing:
+    """Lists as `Lists` has them, a part at a time."""
+
+    def __init__(self, engine: Engine, device: Card, plan: Plan, *, ways: bool, ranges: int | None, what: str) -> None:
+        self.engine, self.device, self.ways = engine, device, ways
+        self._plan, self._ranges, self._what = plan, ranges, what
+        self._arrays: list[Array] = []
+        self._oriented: Oriented | None = None
+
+    def prepare(self) -> None:
+        """They take what everything else leaves."""
+
+    def make(self, state: int) -> None:
+        """Have the host make them, and take what room the device has left."""
+        held = self._oriented = Oriented(self.engine, self._plan, self.ways, self._what)
+        self.count, self._offsets = held.count, held.offsets
+        self.figures = {"windows": held.windows, "spilled_lists": held.spilled}
+        self._starts = self._kept(self.device.upload(held.offsets, "lists"))
+        rank = held.rank if len(held.rank) else np.zeros(1, np.uint32)
+        self.rank = self._kept(self.device.upload(rank.astype(np.uint32, copy=False), "ranks"))
+        ledger = self.device.ledger
+        self._fits, self._passing = share_out(ledger.free - SLACK, held.entries, held.longest, self._ranges)
+        if self._fits < max(1, held.longest):
+            needed = ledger.used + SLACK + least_bytes(held.longest)
+            raise DoesNotFit(self._what, needed=needed, limit=ledger.limit, setting=ledger.setting)
+        self._held = self._kept(self.device.empty(self._fits, np.uint32, "lists held"))
+        self._lanes = [self._lane() for _ in range(LANES)]
+        self._take_stage()
+
+    def _lane(self) -> _Lane:
+        lists = self._kept(self.device.empty(self._passing, np.uint32, "lists that pass"))
+        items = self._kept(self.device.empty((item_count(self._passing), 2), np.uint32, "lists that pass"))
+        return _Lane(gpu.Stream(), lists, items)
+
+    def _take_stage(self) -> None:
+        """What copies go through on the host; lists in a file also through a buffer."""
+        ledger = self.engine.ledger
+        spare = max(0, ledger.free - SPILLING)
+        self._ring = Ring(max(4096, min(HALF, spare // (2 * _RING)) & -4096), _RING)
+        self._stage = ledger.reserve(self._ring.nbytes, "copies of lists")
+        assert self._oriented is not None
+        spilled = self._oriented.whole is None
+        size = max(4096, min(HALF, (ledger.free - SPILLING) // 2) & -4096) if spilled else ENTRY
+        self._buffer = ledger.empty(size // ENTRY, np.uint32, "lists from a file")
+
+    def _kept(self, array: Array) -> Array:
+        self._arrays.append(array)
+        return array
+
+    @property
+    def source(self) -> str:
+        """Where they come from."""
+        assert self._oriented is not None
+        return "disk" if self._oriented.whole is None else "host"
+
+    @property
+    def entries(self) -> int:
+        """All of them."""
+        assert self._oriented is not None
+        return self._oriented.entries
+
+    @property
+    def bounds(self) -> tuple[Any, Any]:
+        """Where lists begin and end."""
+        return self._starts.arg, gpu.view(self._starts.array[1:])
+
+    def held(self) -> Iterator[Part]:
+        """Each list once, a range at a time on the device."""
+        assert self._oriented is not None
+        for lo, hi in self._oriented.ranges(self._fits):
+            # The stream of the card waits for the lanes, which go over the range before, and they wait for it.
+            self._send(self.device.stream, self._held.array, lo, hi)
+            yield Part(lo, hi, self._offsets[lo], self._held.arg)
+
+    def passing(self, theirs: Part) -> Iterator[Pass]:
+        """The lists that may have a neighbour in common with those of a range: no lower ones."""
+        assert self._oriented is not None
+        timeline = Timeline()
+        for number, (lo, hi) in enumerate(self._oriented.ranges(self._passing, theirs.first)):
+            stream, lists, items = lane = self._lanes[number % LANES]
+            found = list_items(lengths_of(self._offsets, lo, hi), lo)
+            with timeline.span(stream, self._lanes.index(lane), "copy", lists=hi - lo):
+                self._send(stream, lists.array, lo, hi)
+                self._ring.send(stream, items.array, found)
+            with timeline.span(stream, self._lanes.index(lane), "kernel", lists=hi - lo):
+                yield Pass(stream, Part(lo, hi, self._offsets[lo], lists.arg), items.arg, len(found))
+        if timeline.records:
+            gpu.synchronize()
+            timeline.settle()
+
+    def _send(self, stream: gpu.Stream, target: Any, lo: int, hi: int) -> None:
+        """Begin to copy the lists `lo` to `hi`, after what the stream has."""
+        assert self._oriented is not None
+        begin, end = int(self._offsets[lo]), int(self._offsets[hi])
+        step = max(1, end - begin if self._oriented.whole is not None else len(self._buffer))
+        for a in range(begin, end, step):
+            b = min(a + step, end)
+            self._ring.send(stream, target[a - begin : b - begin], self._oriented.between(a, b, self._buffer))
+        self.device.count_copied(ENTRY * (end - begin))
+
+    def close(self) -> None:
+        gpu.synchronize()
+        for array in self._arrays:
+            array.release()
+        if self._oriented is not None:
+            self._oriented.close()
+        if hasattr(self, "_stage"):
+            self._stage.release()
+
+
+__all__ = ["ENTRY", "Passing", "least_bytes", "share_out", "shared_bytes"]
