@@ -102,6 +102,12 @@ def _does_not_fit(what: str, needed: int, limit: int, setting: str) -> DoesNotFi
     return DoesNotFit(what, needed=needed, limit=limit, setting=setting)
 
 
+class DeviceFull(PenstockError, MemoryError):
+    """A GPU has less memory left than it had when the work was planned."""
+
+    exit_code = 3
+
+
 class DiskFull(PenstockError, OSError):
     """No space left on disk, or the quota for spill files is used up."""
 

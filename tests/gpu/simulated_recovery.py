@@ -28,7 +28,8 @@ from penstock.config import settings  # noqa: E402
 from penstock.engine.engine import Engine  # noqa: E402
 from penstock.errors import DamagedStore, DoesNotFit  # noqa: E402
 from penstock.graph import Graph  # noqa: E402
-from penstock.memory import card, frames  # noqa: E402
+from penstock.memory import card, frames, pinned  # noqa: E402
+from penstock.memory.ledger import Ledger  # noqa: E402
 
 VERTICES = 70
 FEW: dict[str, Any] = {"max_iter": 2, "stop": "fixed", "threads": 2}
@@ -159,8 +160,70 @@ def test_what_a_loaded_graph_has_on_the_host_counts(graph: Graph) -> None:
     with Engine(graph.store, settings(threads=2, memory_limit=4 * held), card=graph.card) as engine:
         assert engine.ledger.used >= held
         assert engine.gpu is graph.card
-    with Engine(graph.store, settings(threads=2, memory_limit=held), card=graph.card) as engine:
+    with Engine(graph.store, settings(threads=2, memory_limit=held - 1), card=graph.card) as engine:
         assert engine._gpu is None
+    known: dict[str, Any] = {"card": graph.card}
+    with Engine(graph.store, settings(threads=2), **known), Engine(graph.store, settings(threads=2), **known) as second:
+        assert second._gpu is None  # one run at a time has it
+
+
+def test_pages_that_a_run_opens_on_a_loaded_graph_are_in_its_budget(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At a size for which budgets matter; so kernels are not run, which no decision about memory depends on."""
+    monkeypatch.setattr(gpu.Launcher, "__call__", lambda *args: None)
+    ends = np.random.default_rng(1).integers(0, 20_000, (2, 1_000_000))
+    many_arcs = pa.table({"source": ends[0], "target": ends[1]})
+    with pk.ingest(many_arcs, tmp_path / "many.pen", page_size=4096, duplicates="keep") as many:
+        many.load("out", device="gpu", memory_limit="200MB", gpu_memory_limit=2_000_000, threads=2)
+        assert many.card is not None
+        many.card.close_pages()
+        for _ in range(2):
+            stats = pk.run("bfs", many, source=5, threads=2, memory_limit=3_000_000).stats
+            assert stats["device"] == "gpu"
+            assert stats["gpu"]["source"] == "disk"
+            assert 0 < many.card.host_bytes <= 3_000_000
+
+
+def test_an_interrupt_while_pages_go_leaves_none_behind(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    right = pk.bfs(graph, source=5, device="cpu", threads=2).table
+    graph.load(device="gpu", threads=2, gpu_memory_limit=80_000)
+    assert graph.card is not None
+    close = frames.DevicePages.close
+    monkeypatch.setattr(frames.DevicePages, "close", once(close, before=close))
+    with pytest.raises(KeyboardInterrupt):
+        graph.card.close_pages()
+    monkeypatch.setattr(frames.DevicePages, "close", close)
+    assert graph.card.ledger.used == 0
+    assert graph.card.host_bytes == 0
+    assert pk.bfs(graph, source=5, threads=2).table.equals(right)
+
+
+def test_an_interrupt_while_memory_is_pinned_leaves_none_pinned(monkeypatch: pytest.MonkeyPatch) -> None:
+    registered: set[int] = set()
+
+    def pin(memory: np.ndarray) -> bool:
+        registered.add(memory.ctypes.data)
+        raise KeyboardInterrupt  # when the driver is done, and nobody knows yet
+
+    monkeypatch.setattr(gpu, "pin", pin)
+    monkeypatch.setattr(gpu, "unpin", lambda memory: registered.remove(memory.ctypes.data))
+    ledger, memory = Ledger(64 << 20), np.zeros(1 << 20, np.uint8)
+    with pytest.raises(KeyboardInterrupt):
+        pinned.Pinned(ledger, [(8 << 20, np.uint8)], "pages")
+    with pytest.raises(KeyboardInterrupt), pinned.pinning(memory):
+        raise AssertionError("it was interrupted before")
+    assert not registered
+    assert ledger.used == 0
+
+
+def test_an_interrupt_while_memory_is_unpinned_is_no_leak(monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = Ledger(64 << 20)
+    held = pinned.Pinned(ledger, [(8 << 20, np.uint8)], "pages")
+    monkeypatch.setattr(gpu, "unpin", once(gpu.unpin))
+    with pytest.raises(KeyboardInterrupt):
+        held.close()
+    assert ledger.used == 0
 
 
 def test_one_gpu_has_its_memory_back_after_it_stood_for_two(graph: Graph) -> None:

@@ -12,6 +12,10 @@ def test_algorithms_on_a_simulated_gpu(tmp_path: Path) -> None:
     simulate("simulated_algorithms.py", tmp_path)
 
 
+def test_programs_on_a_simulated_gpu(tmp_path: Path) -> None:
+    simulate("simulated_programs.py", tmp_path)
+
+
 def test_what_a_simulated_gpu_refuses(tmp_path: Path) -> None:
     simulate("simulated_refusals.py", tmp_path)
 

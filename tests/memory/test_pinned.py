@@ -25,7 +25,7 @@ class Driver:
         self.registered: list[int] = []
         self.refuses = False
         runtime = SimpleNamespace(
-            CUDARuntimeError=Refused, hostRegister=self._register, hostUnregister=lambda address: self.registered.pop()
+            CUDARuntimeError=Refused, hostRegister=self._register, hostUnregister=self._unregister
         )
         self.cuda = SimpleNamespace(runtime=runtime, alloc_pinned_memory=self._pooled)
 
@@ -39,6 +39,11 @@ class Driver:
         if self.refuses:
             raise Refused
         self.registered.append(nbytes)
+
+    def _unregister(self, address: int) -> None:
+        if not self.registered:
+            raise Refused
+        self.registered.pop()
 
 
 @pytest.fixture

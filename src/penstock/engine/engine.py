@@ -106,16 +106,14 @@ class Engine:
         self.hits = 0
 
     def _takes(self, card: Card) -> bool:
-        """Whether to run on the card that the graph was loaded to: if it is the one that was asked for, and what it has
-        in the host's memory, which counts as what was loaded does, leaves room for a run."""
-        asked = self.settings.device.partition(":")[2]
-        if self.settings.gpu_memory_limit not in (None, card.ledger.limit) or (asked and int(asked) != card.number):
+        """Whether to run on the card that the graph was loaded to: if it is the one that was asked for, and there is
+        room for what it has in the host's memory, which counts as what was loaded does."""
+        asked, limit = self.settings.device.partition(":")[2], self.settings.gpu_memory_limit
+        if limit not in (None, card.ledger.limit, card.settings.gpu_memory_limit) or (
+            asked and int(asked) != card.number
+        ):
             return False
-        held = card.host_bytes
-        if held > self.settings.memory_limit // 2:
-            return False
-        self.ledger.reserve(held, "pages of the loaded graph")
-        return True
+        return card.lend(self.ledger)
 
     # ---- programs
 
@@ -307,14 +305,13 @@ class Engine:
     @property
     def _page_bytes(self) -> int:
         """Bytes of the budget that pages hold which are there for later programs: streams, and what a GPU has here."""
-        card = self._gpu
-        return self._stream_bytes + (card.host_bytes if card is not None and card.host is self.ledger else 0)
+        return self._stream_bytes + (self._gpu.host_bytes if self._gpu is not None else 0)
 
     def make_room(self, nbytes: int) -> None:
         """Let pages go that are there for later programs, if there is no room for so much beside them."""
         if self.ledger.free < nbytes:
             self.close_streams()
-        if self.ledger.free < nbytes and self._gpu is not None and self._gpu.host is self.ledger:
+        if self.ledger.free < nbytes and self._gpu is not None:
             self._gpu.close_pages()
 
     def _make_room_for(self, program: Program, plan: Plan, given: int) -> None:
@@ -339,7 +336,9 @@ class Engine:
         self._scope = self.ledger.scope("topology")
 
     def close(self) -> None:
-        if self._gpu is not None and not self._lent:
+        if self._gpu is not None and self._lent:
+            self._gpu.take_back()
+        elif self._gpu is not None:
             self._gpu.close()
         self.close_streams()
         self._resident.clear()

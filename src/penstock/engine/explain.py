@@ -187,12 +187,13 @@ def explain(
     settings: Settings,
     *,
     loaded: bool = False,
-    on_card: bool = False,
+    lent: int | None = None,
     warm: bool = False,
 ) -> Explanation:
     """Plan the stages and predict what they take. Nothing of the graph is read but its index.
 
-    `loaded`: the arcs are in memory. `on_card`: they are on the GPU. `warm`: this process has loaded the kernels.
+    `loaded`: the arcs are in memory. `lent`: the budget of the GPU that they are on. `warm`: this process has loaded
+    the kernels.
     """
     kept = kept_rates(store.path, settings.threads)
     rates = kept or Rates.default(settings.threads)
@@ -200,8 +201,10 @@ def explain(
     for place, stage in enumerate(stages):
         # The arcs that one stage has read serve the next ones, and so do kernels, more or less.
         again = loaded or any(each.plan is not None and each.plan.tier == "memory" for each in found)
-        there = on_card or any(each.on_gpu for each in found)
-        told = explain_stage(stage, store, settings, rates, loaded=again, on_card=there, warm=warm or place > 0)
+        there = lent is not None or any(each.on_gpu for each in found)
+        told = explain_stage(
+            stage, store, settings, rates, loaded=again, on_card=there, lent=lent, warm=warm or place > 0
+        )
         found.append(told)
     measured = kept is not None or (bool(found) and all(each.on_gpu for each in found))
     return Explanation(name, str(store.path), settings.memory_limit, measured, tuple(found))
@@ -215,6 +218,7 @@ def explain_stage(
     *,
     loaded: bool = False,
     on_card: bool = False,
+    lent: int | None = None,
     warm: bool = False,
 ) -> Explained:
     """One program: its plan and prediction, or why it does not fit."""
@@ -232,7 +236,7 @@ def explain_stage(
         from penstock.engine.gpu.explain import on_device
 
         device = on_device(
-            program, plan, store, settings, slots, passes, rates, seeds=stage.seeds, loaded=on_card
+            program, plan, store, settings, slots, passes, rates, seeds=stage.seeds, loaded=on_card, lent=lent
         )  # fmt: skip
     if device is not None and device.device == "gpu":
         foretold = None if device.prediction is None else _repeated(device.prediction, stage.times, plan)

@@ -22,6 +22,11 @@ class Monoid:
     identity: Any
     first: bool = False
 
+    @property
+    def known(self) -> str:
+        """Its name if it is one of those below, which processors can do in one step; a name alone says nothing."""
+        return self.name if self in (SUM, MIN, MAX, OR, ANY, FIRST, ARGMIN) else ""
+
     def zero(self, dtype: np.dtype) -> Any:
         """The identity as a number of this type."""
         value = self.identity(dtype) if callable(self.identity) else self.identity

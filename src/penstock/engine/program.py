@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from penstock.engine.monoid import SUM, Monoid
+from penstock.engine.monoid import MAX, SUM, Monoid
 from penstock.errors import UsageError
 
 Along = Literal["out", "in", "both"]
@@ -36,6 +36,11 @@ def _mentions(value: Any, name: str, seen: set[int]) -> bool:
     others = [value.__globals__.get(other) for other in code.co_names]
     others += [cell.cell_contents for cell in value.__closure__ or ()]
     return name in code.co_names or any(_mentions(other, name, seen) for other in others)
+
+
+def _check_change_by(program: str, monoid: Monoid) -> None:
+    if monoid not in (SUM, MAX):
+        raise UsageError(f"program {program}: changes add up by SUM or MAX, not by {monoid.name}")
 
 
 def _check_name(program: str, name: str) -> None:
@@ -171,6 +176,7 @@ class Combine(Program):
             raise UsageError(f"program {self.name} has {self.lanes} lanes; it needs at least one")
         if self.tally is not None and self.frontier:
             raise UsageError(f"program {self.name} has a frontier: a tally counts all vertices, and needs none")
+        _check_change_by(self.name, self.change_by)
         if self.bucketed and (not self.frontier or self.bucketed.field not in self.state):
             raise UsageError(
                 f"program {self.name} is bucketed: it needs a frontier and a field {self.bucketed.field!r}"
@@ -203,7 +209,7 @@ class Combine(Program):
     @property
     def stepped(self) -> bool:
         """Whether it may run by delta-stepping: bucketed, with nothing but the field that its buckets are made of."""
-        return self.bucketed is not None and len(self.state) == 1 and self.lanes == 1 and self.combine.name == "min"
+        return self.bucketed is not None and len(self.state) == 1 and self.lanes == 1 and self.combine.known == "min"
 
     def contribution_dtype(self, number: np.dtype) -> np.dtype:
         """The dtype of totals; `number` is that of vertex numbers."""
@@ -270,6 +276,7 @@ class Row(Program):
         super().__post_init__()
         if self.message is None or self.emit is None or self.row is None:
             raise UsageError(f"program {self.name} needs a message type, an emit function and a row function")
+        _check_change_by(self.name, self.change_by)
 
 
 @dataclass(frozen=True)

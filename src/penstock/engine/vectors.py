@@ -13,6 +13,7 @@ import os
 import sys
 import tempfile
 import weakref
+from bisect import bisect_left
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -35,8 +36,9 @@ class Slots:
 
     def __init__(self, store: Store, seeds: Sequence[int] = ()) -> None:
         self.active, self.vertices = store.active, store.vertices
-        self.seeds = list(seeds)
-        self.alone = sorted({int(seed) for seed in seeds if seed >= self.active})
+        self.seeds = list(dict.fromkeys(map(int, seeds)))
+        """Each once, in the order in which they were first given."""
+        self.alone = sorted(seed for seed in self.seeds if seed >= self.active)
         """Seeds without arcs."""
         self.body = self.active + len(self.alone)
         self.count = self.body + 1
@@ -45,14 +47,13 @@ class Slots:
 
     def of(self, number: int) -> int:
         """The slot of a vertex that is active or a seed."""
-        return number if number < self.active else self.active + self.alone.index(number)
+        return number if number < self.active else self.active + bisect_left(self.alone, number)
 
     def seed_column(self) -> np.ndarray:
         """1 + its place among the seeds for each seed, 0 for all others."""
         found = np.zeros(self.count, np.uint32)
         for place, number in enumerate(self.seeds, 1):
-            slot = self.of(number)
-            found[slot] = found[slot] or place
+            found[self.of(number)] = place
         return found
 
 

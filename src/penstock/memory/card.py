@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import copy
 import weakref
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,8 +20,6 @@ from penstock.memory.share import part_of
 from penstock.store.blob import Blob
 from penstock.store.reader import Direction, Store
 
-SHARE = 9, 10
-"""How much of the memory that is free at the start is used, if no limit was given."""
 _PIECE = 1 << 22
 """Values of a column that are read at a time."""
 
@@ -66,6 +64,18 @@ class Array:
         self._held.release()
 
 
+def _nobody() -> Ledger | None:
+    return None
+
+
+class _Loan:
+    """Which run a card, with its team, is lent to: its budget, and what pages have of that."""
+
+    def __init__(self) -> None:
+        self.run: Callable[[], Ledger | None] = _nobody
+        self.charge: Reservation | None = None
+
+
 class Card:
     """One GPU, for one store. Pages stay until others need their room."""
 
@@ -73,10 +83,8 @@ class Card:
         self.store, self.settings, self.host = store, settings, host
         self.number = int(settings.device.partition(":")[2] or 0)
         gpu.use(self.number)
-        limit = settings.gpu_memory_limit
-        if limit is None:
-            limit = gpu.free_memory()[0] * SHARE[0] // SHARE[1]
-        self._set_up(limit)
+        self._loan = _Loan()
+        self._set_up(gpu.usable_memory(settings.gpu_memory_limit))
 
     def _set_up(self, limit: int) -> None:
         self._limit = limit
@@ -108,14 +116,14 @@ class Card:
         return [self, *self._team]
 
     def _even(self, sharers: int) -> int:
-        return gpu.free_memory()[0] * SHARE[0] // SHARE[1] // sharers
+        return gpu.usable_memory() // sharers
 
     def _other(self, number: int, sharers: int) -> Card:
         other = copy.copy(self)
         other.number = number
         with gpu.using(number):
             limit = self.settings.gpu_memory_limit
-            other._set_up(limit if limit is not None else self._limit_of(number, sharers))
+            other._set_up(self._limit_of(number, sharers) if limit is None else gpu.usable_memory(limit))
         other.apart = self.apart
         return other
 
@@ -133,6 +141,28 @@ class Card:
                 other.close_pages()
         self._team.clear()
         self.ledger.limit = self._limit  # others there may have had a part of it
+
+    # ---- runs that have a budget of their own
+
+    def lend(self, run: Ledger) -> bool:
+        """To a run on a loaded graph: what pages take of the host's memory is in its budget, too, until `take_back`.
+        False if there is no room for what they have taken already, or another run has it."""
+        if self._loan.run() is not None or self.host_bytes > run.free:
+            return False
+        self._loan.run, self._loan.charge = weakref.ref(run), run.reserve(self.host_bytes, "pages of the loaded graph")
+        return True
+
+    def take_back(self) -> None:
+        """The run is over."""
+        if self._loan.charge is not None:
+            self._loan.charge.release()
+        self._loan.run, self._loan.charge = _nobody, None
+
+    def _count_host(self, nbytes: int) -> None:
+        """So much of the host's memory is what pages have now."""
+        change, self._host_bytes = nbytes - self._host_bytes, nbytes
+        if (charge := self._loan.charge) is not None:
+            charge.resize(charge.nbytes + change)
 
     # ---- arrays
 
@@ -216,8 +246,10 @@ class Card:
             lent = lender._pages.get(key) if lender is not None else None
             shared, whole = host_share or (1, 1)
             parts = -(-whole * (len(unlike) - place) // shared)
-            host_room = self.host.free // parts if parts > 1 else None
-            with _whole_budget(self.host, parts):
+            run = self._loan.run()
+            budget = self.host if run is None or run.free >= self.host.free else run
+            host_room = budget.free // parts if parts > 1 or budget is run else None
+            with _whole_budget(budget, parts, bounded=host_room is not None):
                 side = DevicePages(
                     unlike[key], columns, self.ledger, self.host, self.settings,
                     policy=policy, room=room, host_room=host_room, streams=self.settings.gpu_streams,
@@ -225,11 +257,11 @@ class Card:
                 )  # fmt: skip
                 try:
                     side.load()
+                    self._count_host(self.host.used - before)
+                    self._pages[key] = side
                 except BaseException:
                     side.close()
                     raise
-            self._pages[key] = side
-            self._host_bytes = self.host.used - before
         return {name: self._pages[_key(each, columns)] for name, each in directions.items()}
 
     def make_room(
@@ -290,10 +322,11 @@ class Card:
         self._before = self.read_counts()
         gpu.synchronize()
         self._drop_columns()
-        for side in self._pages.values():
-            side.close()
-        self._pages.clear()
-        self._host_bytes = 0
+        sides, self._pages = self._pages, {}  # first: one that could not be closed is none to go on with
+        with ExitStack() as closing:
+            closing.callback(self._count_host, 0)
+            for side in sides.values():
+                closing.callback(side.close)
 
     def _drop_columns(self) -> None:
         for column in self._columns.values():
@@ -323,14 +356,14 @@ def _least(sides: Mapping[_Key, Direction]) -> int:
 
 
 @contextmanager
-def _whole_budget(host: Ledger, parts: int) -> Iterator[None]:
+def _whole_budget(host: Ledger, parts: int, *, bounded: bool) -> Iterator[None]:
     """Who is given one of several parts of the host's free memory, and finds it too small, says what that part should
     be: say what the budget should be."""
     used = host.used
     try:
         yield
     except DoesNotFit as error:
-        if parts == 1 or error.setting != host.setting:
+        if not bounded or error.setting != host.setting:
             raise
         needed = used + parts * error.needed
         raise DoesNotFit(error.what, needed=needed, limit=host.limit, setting=host.setting) from error

@@ -25,19 +25,25 @@ class Pinned:
 
     def __init__(self, ledger: Ledger, shapes: Sequence[tuple[int, Any]], what: str) -> None:
         self.nbytes = self.needed(shapes)
-        reservation, pinned = ledger.reserve(self.nbytes, what), False
+        reservation = ledger.reserve(self.nbytes, what)
         try:
             memory = gpu.pinned(self.nbytes) if self.nbytes <= POOLED else None
             self.mapped = memory is not None
             """Whether kernels may read it where it lies, on devices that can."""
+            own = memory is None
             if memory is None:
                 memory = allocate(self.nbytes)
-                pinned = gpu.pin(memory)
-                self.mapped = pinned or gpu.SIMULATED
-            self._end = weakref.finalize(self, _let_go, memory if pinned else None, ledger, reservation)
+            # Before it is pinned: an interrupt must not unmap what the driver still has.
+            self._end = weakref.finalize(self, _let_go, memory if own else None, ledger, reservation)
             self._end.atexit = False
         except BaseException:
             reservation.release()
+            raise
+        try:
+            if own:
+                self.mapped = gpu.pin(memory) or gpu.SIMULATED
+        except BaseException:
+            self._end()
             raise
         self.arrays, at = [], 0
         for count, dtype in shapes:
@@ -55,18 +61,21 @@ class Pinned:
         self._end()
 
 
-def _let_go(pinned: np.ndarray | None, ledger: Ledger, reservation: Reservation) -> None:
-    if pinned is not None:
-        gpu.unpin(pinned)
-    ledger.release_later(reservation)
+def _let_go(memory: np.ndarray | None, ledger: Ledger, reservation: Reservation) -> None:
+    try:
+        if memory is not None:
+            gpu.unpin(memory)
+    finally:
+        ledger.release_later(reservation)
 
 
 @contextmanager
-def pinning(memory: np.ndarray) -> Iterator[None]:
-    """Memory of somebody else's, pinned while it is used here."""
-    pinned = gpu.pin(memory)
+def pinning(memory: np.ndarray) -> Iterator[bool]:
+    """Memory of somebody else's, pinned while it is used here; whether it could be."""
+    pinned = True  # as long as nobody says that it is not: it may be interrupted just after
     try:
-        yield
+        pinned = gpu.pin(memory)
+        yield pinned
     finally:
         if pinned:
             gpu.unpin(memory)

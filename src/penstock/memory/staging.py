@@ -133,9 +133,11 @@ class Ring:
     `download` it holds up no other stream. One thread at a time."""
 
     def __init__(self, nbytes: int = HALF, pieces: int = 3) -> None:
-        self.nbytes = nbytes * pieces
-        found = [gpu.pinned(nbytes) for _ in range(pieces)]
-        self._pieces = [np.empty(nbytes, np.uint8) if piece is None else piece for piece in found]
+        """Pieces of at most so many bytes, and of 4 KiB at least: powers of two, as the pool has no others."""
+        size = 1 << max(12, nbytes.bit_length() - 1)
+        self.nbytes = size * pieces
+        found = [gpu.pinned(size) for _ in range(pieces)]
+        self._pieces = [np.empty(size, np.uint8) if piece is None else piece for piece in found]
         self._events: list[gpu.Event | None] = [None] * pieces
         self._next = 0
 

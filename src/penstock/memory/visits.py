@@ -215,9 +215,9 @@ class Visits:
         """All pages, from frames and orders that are the same each time."""
         count, kept = len(self.direction), self.kept
         if self._batches is None:
-            self._batches = self._all_batches()
             self._first = self._orders.between(0, kept)
             self._parcels: dict[int, Parcel] = {}
+            self._batches = self._all_batches()  # last: what is interrupted before is done again
         from_disk = -(-(count - self._stored_to) // self._per) if self._fetch is not None else 0
         from_host = len(self._batches) - from_disk
         placed = self._shelf.placed

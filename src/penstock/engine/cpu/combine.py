@@ -75,7 +75,8 @@ class CombineRun(Turning):
             message = self.message if self.program.numbered else self.message[lo:hi]
             cuts, near = self.cuts(hi - lo, ALONE), np.uint64(lo)
             found = self.share(kernels.emit, cuts, near, state, reads, params, message, alone=hi - lo < ALONE)
-            tally += sum(found) * (slots.rest if lo == slots.body else 1)
+            if slots.rest or lo != slots.body:  # of no vertex it may be no number, and 0 times that is none either
+                tally += sum(found) * (slots.rest if lo == slots.body else 1)
             self.drop()
         self.tally = tally
 
@@ -155,7 +156,7 @@ class CombineRun(Turning):
                 counter, cuts, np.uint64(begin), *self.slices(begin, end), self.given(), totals
             )
             if weight:
-                changes.append(moved * (weight if self.program.change_by.name == "sum" else 1))
+                changes.append(moved * (weight if self.program.change_by.known == "sum" else 1))
         return changes
 
     def _carry(self, pull: bool, pages: dict[str, np.ndarray]) -> list[float]:

@@ -52,7 +52,7 @@ class CombineKernels:
         found.tally, found.tallied = usable(program.tally or nothing), program.tally is not None
         found.change, found.changing = usable(program.change or still), program.change is not None
         found.fold = usable(program.change_by.combine)
-        found.combine, found.into = combine, atomic_into(combine, program.combine.name)
+        found.combine, found.into = combine, atomic_into(combine, program.combine.known)
         found.zero = program.combine.zero(program.contribution_dtype(self.number))
         found.first, found.numbered, found.frontier = program.combine.first, program.numbered, program.frontier
         found.ranged, found.lanes, found.fast, found.loops = ranged, program.lanes, FAST, program.loops

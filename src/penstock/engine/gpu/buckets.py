@@ -8,7 +8,7 @@ import numpy as np
 
 from penstock.engine.gpu.combine import CombineRun
 from penstock.engine.gpu.held import blocks
-from penstock.engine.program import Bucketed
+from penstock.engine.program import Bucketed, Combine
 from penstock.memory import gpu
 from penstock.memory.tasks import BLOCK
 
@@ -18,6 +18,13 @@ WIDER = 8
 
 class BucketRun(CombineRun):
     """Supersteps of the vertices with the least values only: those below a limit that moves on when none is left."""
+
+    @staticmethod
+    def takes(program: Combine) -> bool:
+        """Whether a program has an order, of numbers that a GPU finds the least of in one step."""
+        if program.bucketed is None or program.lanes > 1:
+            return False
+        return program.fields()[program.bucketed.field].itemsize >= 4
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)

@@ -393,7 +393,7 @@ def _alone(
     from penstock.engine.gpu.buckets import BucketRun
 
     # In ranges a bucket would be one more pass: the order changes no result.
-    kind = BucketRun if program.bucketed is not None and planned.ranges == 1 else CombineRun
+    kind = BucketRun if BucketRun.takes(program) and planned.ranges == 1 else CombineRun
     asked = [engine.store.direction(name) for name in arcs_asked(program, device_sides(program, engine.store))]
     device.make_room(planned.state_bytes, planned.least_bytes, asked, program.columns, keeping(program))
     return kind(engine, device, program, planned, params, slots, vectors, active)

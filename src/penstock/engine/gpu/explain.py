@@ -74,20 +74,22 @@ def on_device(
     *,
     seeds: int = 0,
     loaded: bool = False,
+    lent: int | None = None,
 ) -> OnDevice | None:
-    """None where nobody asked for a GPU, and none would be used. `loaded`: the pages are on the device already."""
+    """None where nobody asked for a GPU, and none would be used. `loaded`: the pages are on the device already; `lent`:
+    the budget of the one that the graph was loaded to."""
     if settings.device in ("cpu", "reference"):
         return None
     not_here = ""
     try:
-        device, why = place(program, store, settings)
+        device, why = place(program, store, settings, loaded=lent is not None)
     except UsageError as error:
         not_here, why = str(error).removeprefix(f"device {settings.device}: "), unfit(program, store, settings)
         device = "cpu" if why else "gpu"
     if device != "gpu":
         return OnDevice(device, why, not_here) if why or not_here else None
-    name, total = _which(settings, here=not not_here)
-    limit = settings.gpu_memory_limit or total
+    devices = 1 if one_gpu(program) else settings.gpu_devices
+    name, limit = _which(settings, devices, lent, here=not not_here)
     if limit is None:
         return OnDevice("gpu", "", not_here, name)
     if isinstance(program, Pair):
@@ -107,24 +109,27 @@ def on_device(
     told = None
     if kept is not None and program.form in PREDICTED:
         told = _predict(program, plan, found, store, kept, rates, passes, streamed, source, loaded=loaded)
-    devices = 1 if one_gpu(program) else settings.gpu_devices
     return OnDevice(
         "gpu", "", not_here, name, limit, found, source, cached, streamed, devices, settings.gpu_strategy, told,
         smallest=found.smallest, form=program.form,
     )  # fmt: skip
 
 
-def _which(settings: Settings, *, here: bool) -> tuple[str | None, int | None]:
+def _which(settings: Settings, devices: int, lent: int | None, *, here: bool) -> tuple[str | None, int | None]:
     """(name, bytes that a run would take of it): of the GPU that is here, else of one that was measured."""
+    limit = settings.gpu_memory_limit
     if not here:
         kept = load_gpu()
-        return (kept.name, kept.total * 9 // 10) if kept is not None else (None, None)
+        return (kept.name, limit or kept.total * 9 // 10) if kept is not None else (None, limit)
     from penstock.memory import gpu
-    from penstock.memory.card import SHARE
 
     number = int(settings.device.partition(":")[2] or 0)
+    if lent is not None and (limit is None or limit >= lent) and devices == 1:
+        return gpu.name(number), lent
+    # Those that are on the same GPU share it, if nobody says what each may take.
+    sharers = [(number + k) % gpu.count() for k in range(devices)].count(number) if limit is None else 1
     with gpu.using(number):
-        return gpu.name(number), gpu.free_memory()[0] * SHARE[0] // SHARE[1]
+        return gpu.name(number), gpu.usable_memory(limit) // sharers
 
 
 def device_plan(program: Program, store: Store, slots: int, limit: int, settings: Settings, seeds: int = 0) -> Any:

@@ -49,18 +49,16 @@ def _bits(kind: np.dtype) -> tuple[Any, Any, np.dtype]:
 def totals_dtype(program: Combine, number: np.dtype) -> np.dtype:
     """The dtype of the array of totals on the device."""
     kind = held_dtype(program.contribution_dtype(number))
-    known = program.combine.name in ("sum", "min", "max", "or", "any", "first", "argmin")
-    return kind if known else _bits(kind)[2]
+    return kind if program.combine.known else _bits(kind)[2]
 
 
 def _totals(program: Combine, number: np.dtype) -> SimpleNamespace:
     """`of_total`, `set_total`, `into` for this program's monoid and type."""
     kind = program.contribution_dtype(number)
-    held, name, combine = held_dtype(kind), program.combine.name, usable(program.combine.combine)
+    held, name, combine = held_dtype(kind), program.combine.known or "plain", usable(program.combine.combine)
     at = "i, j" if program.lanes > 1 else "i"
     index = "(i, j)" if program.lanes > 1 else "i"
     names: dict[str, Any] = {"kind": kind.type, "held": held.type, "combine": combine, "cuda": inside}
-    name = "plain" if name not in ("sum", "min", "max", "or", "any", "first", "argmin") else name
     into = {
         "sum": f"    cuda.atomic.add(totals, {index}, held(value))\n",
         "or": f"    cuda.atomic.or_(totals, {index}, held(value))\n",
@@ -132,10 +130,12 @@ def arc_adapters(program: Combine) -> SimpleNamespace:
 
 
 class GpuKernels:
-    """`kernels.make("pull", fused=True)`: the kernels of one combine program, made when first used."""
+    """`kernels.make("pull", fused=True)`: the kernels of one combine program, made when first used. Those that are not
+    `telling` do not add up by how much vertices change."""
 
-    def __init__(self, program: Combine, number: np.dtype, block: int) -> None:
+    def __init__(self, program: Combine, number: np.dtype, block: int, *, telling: bool = True) -> None:
         self.program, self.number, self.block = program, number, block
+        self._change = program.change if telling else None
         self._made: dict[tuple[Any, ...], Any] = {}
 
     def make(
@@ -146,7 +146,7 @@ class GpuKernels:
             template = getattr(along, name, None) or getattr(each, name, None) or getattr(between, name)
             parts = self._functions(ranged, fused, empty)
             parts.windowed = ranged or windowed
-            about = (ranged, windowed, fused, empty, str(self.number))
+            about = (ranged, windowed, fused, empty, str(self.number), self._change is None)
             self._made[key] = make_kernel(template, parts, self.program, *about)
         return self._made[key]
 
@@ -158,7 +158,7 @@ class GpuKernels:
         found.edge = usable(program.edge or same)
         found.wants, found.wanted = usable(program.wants or always), program.wants is not None
         found.tally, found.tallied = usable(program.tally or nothing), program.tally is not None
-        found.change, found.changing = usable(program.change or still), program.change is not None
+        found.change, found.changing = usable(self._change or still), self._change is not None
         found.fold, found.change_largest = usable(program.change_by.combine), program.change_by is MAX
         found.combine = usable(program.combine.combine)
         kind = program.contribution_dtype(self.number)
@@ -229,10 +229,10 @@ def plain_kernel(template: Callable[..., Any], block: int) -> Kernel:
 _KEPT: dict[str, GpuKernels] = {}
 
 
-def gpu_kernels(program: Combine, number: np.dtype, block: int) -> GpuKernels:
+def gpu_kernels(program: Combine, number: np.dtype, block: int, *, telling: bool = True) -> GpuKernels:
     """The kernels of a program; the same ones for a program that does the same."""
     fields = [(name, getattr(program, name)) for name in sorted(program.__dataclass_fields__) if name != "name"]
-    key = fingerprint(fields, str(number), block)
+    key = fingerprint(fields, str(number), block, telling)
     if key not in _KEPT:
-        _KEPT[key] = GpuKernels(program, number, block)
+        _KEPT[key] = GpuKernels(program, number, block, telling=telling)
     return _KEPT[key]

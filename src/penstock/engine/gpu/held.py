@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -70,7 +69,7 @@ class Held:
         self.params, self.slots, self.stream = params, slots, device.stream
         self.store, number = engine.store, number_dtype(engine.store)
         self.kernels = self.telling = gpu_kernels(program, number, BLOCK)
-        self.quiet = gpu_kernels(replace(program, change=None), number, BLOCK) if program.change else self.telling
+        self.quiet = gpu_kernels(program, number, BLOCK, telling=False) if program.change else self.telling
         self.sides = device_sides(program, engine.store)
         self.ranged, self.apart = plan.ranges > 1, plan.windows > 1
         """Whether far state comes range by range; whether near state comes window by window."""
@@ -132,16 +131,25 @@ class Held:
         self._parts: dict[str, tuple[Array, Array]] = {}
         self.fields: dict[str, ArcFields] = {}
         self._host_window: Reservation | None = None
+        try:
+            self._begin(active)
+        except BaseException:
+            self.close()  # who keeps the error keeps this run, too
+            raise
+
+    # ---- set-up
+
+    def _begin(self, active: np.ndarray | None) -> None:
+        """The first state, and what is active."""
+        program, slots = self.program, self.slots
         self._upload()
-        if set(program.state) - set(vectors):
+        if set(program.state) - self.theirs:
             self._initialise()
         elif active is not None:
             given_active = np.unpackbits(active.view(np.uint8), bitorder="little")[: slots.count]
             gpu.fill(self.after.array, np.pad(given_active, (0, slots.count - len(given_active))))
         if program.frontier:
             self.pack_front()
-
-    # ---- set-up
 
     def _array(self, shape: Any, dtype: Any, what: str, value: Any = None) -> Array:
         found = self.device.empty(shape, dtype, what)
@@ -176,22 +184,17 @@ class Held:
     def _initialise(self) -> None:
         slots, frontier = self.slots, self.program.frontier
         places = np.array([slots.of(number) for number in slots.seeds], np.uint32)
-        # A vertex given twice is the first of the two.
-        order = np.arange(len(places), 0, -1, dtype=np.uint32)
-        seeds = self._kept(self.device.upload(places[::-1].copy(), "seeds"))
-        numbers = self._kept(self.device.upload(order, "seeds"))
+        seeds = self._kept(self.device.upload(places, "seeds"))
+        numbers = self._kept(self.device.upload(np.arange(1, len(places) + 1, dtype=np.uint32), "seeds"))
         for lo, hi in self._pieces():
             near = self.window(lo, hi)
             args = (near.state, near.reads, self.given(), self.scalars.arg, self.after.arg)
             self.kernels.make("initialise")(
                 self.stream, blocks(hi - lo), BLOCK, np.uint32(lo), np.uint32(hi), near.near, *args
             )
-            for k in range(len(places)):  # one by one: the same vertex may be there twice
-                one = slice(k, k + 1)
-                self.kernels.make("initialise_seeds")(
-                    self.stream, 1, 1, gpu.view(seeds.array[one]), gpu.view(numbers.array[one]), near.near, near.room,
-                    *args,
-                )  # fmt: skip
+            self.kernels.make("initialise_seeds")(
+                self.stream, blocks(len(places)), BLOCK, seeds.arg, numbers.arg, near.near, near.room, *args
+            )
             self.save(near)
         if frontier:
             # The last slot stands for vertices that have no arcs: it has a state, but is never active.

@@ -103,7 +103,7 @@ class Passing:
         """What copies go through on the host; lists in a file also through a buffer."""
         ledger = self.engine.ledger
         spare = max(0, ledger.free - SPILLING)
-        self._ring = Ring(max(4096, min(HALF, spare // (2 * _RING)) & -4096), _RING)
+        self._ring = Ring(min(HALF, spare // (2 * _RING)), _RING)
         self._stage = ledger.reserve(self._ring.nbytes, "copies of lists")
         assert self._oriented is not None
         spilled = self._oriented.whole is None

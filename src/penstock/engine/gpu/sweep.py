@@ -115,13 +115,17 @@ class SweepRun:
         self.args = tuple(array.arg for array in self.state)
         self.scalars = self._kept(device.full(2, 0, np.float64, "scalars"))
         self.unused = self._kept(device.full(1, 0, np.uint8, "unused"))
-        if set(program.state) - set(vectors):
-            self._initialise(vectors)
-        else:
-            for mine, array in zip(self.state, self.host, strict=True):
-                gpu.fill(mine.array, array)
-        self.sides = list(device.pages(self._names(), program.columns, "resident", state=plan.state_bytes).values())
         self.once = program.once and not self.store.directed
+        try:
+            if set(program.state) - set(vectors):
+                self._initialise(vectors)
+            else:
+                for mine, array in zip(self.state, self.host, strict=True):
+                    gpu.fill(mine.array, array)
+            self.sides = list(device.pages(self._names(), program.columns, "resident", state=plan.state_bytes).values())
+        except BaseException:
+            self.close()  # who keeps the error keeps this run, too
+            raise
 
     def _kept(self, array: Array) -> Array:
         self._arrays.append(array)
@@ -136,14 +140,14 @@ class SweepRun:
     def _initialise(self, vectors: dict[str, np.ndarray]) -> None:
         names, slots = self.program.stored_reads(), self.slots
         reads = [vectors[name] if name in vectors else read_column(self.engine, slots, name) for name in names]
-        held = [self.device.upload(array, "reads") for array in reads]
+        held = [self._kept(self.device.upload(array, "reads")) for array in reads]
         args = (self.args, tuple(array.arg for array in held), self._given(), self.scalars.arg, self.unused.arg)
         count, zero = slots.count, np.uint32(0)
         self.kernels.initialise(self.stream, blocks(count), BLOCK, zero, np.uint32(count), zero, *args)
         if slots.seeds:
             places = np.array([slots.of(number) for number in slots.seeds], np.uint32)
-            seeds = self.device.upload(places, "seeds")
-            numbers = self.device.upload(np.arange(1, len(places) + 1, dtype=np.uint32), "seeds")
+            seeds = self._kept(self.device.upload(places, "seeds"))
+            numbers = self._kept(self.device.upload(np.arange(1, len(places) + 1, dtype=np.uint32), "seeds"))
             held += [seeds, numbers]
             self.kernels.initialise_seeds(
                 self.stream, blocks(len(places)), BLOCK, seeds.arg, numbers.arg, zero, np.uint32(count), *args

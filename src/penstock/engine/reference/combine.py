@@ -142,9 +142,10 @@ class CombineRun:
         """The tally over all vertices and lanes."""
         p, total = self.params(), 0.0
         for slot in range(self.slots.count):
-            for lane in range(self.program.lanes):
+            vertices = standing_for(self.slots, slot)
+            for lane in range(self.program.lanes if vertices else 0):
                 found = self.program.tally(self.state.vertex(slot, lane), p)  # type: ignore[misc]
-                total += float(found) * standing_for(self.slots, slot)
+                total += float(found) * vertices
         return total
 
 

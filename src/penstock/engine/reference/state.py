@@ -39,7 +39,7 @@ def fold(monoid: Monoid, moved: float, change: Any, vertices: int) -> float:
     """The change so far and that of so many vertices alike."""
     if not vertices:
         return moved
-    return float(monoid.combine(moved, float(change) * (vertices if monoid.name == "sum" else 1)))
+    return float(monoid.combine(moved, float(change) * (vertices if monoid.known == "sum" else 1)))
 
 
 class State:

@@ -12,12 +12,9 @@ from penstock.config import Settings
 from penstock.mapreduce.room import Room
 from penstock.memory import gpu
 from penstock.memory.ledger import Ledger, Reservation
-from penstock.memory.pinned import WORTH
+from penstock.memory.pinned import WORTH, pinning
 from penstock.memory.staging import HALF, Ring
 from penstock.sorting.streamed import sort_on_gpu
-
-SHARE = 9, 10
-"""How much of the memory that is free at first is used, if no limit was given."""
 
 
 class Accelerator:
@@ -27,10 +24,7 @@ class Accelerator:
         self.room = room
         self.number = int(settings.device.partition(":")[2] or 0)
         gpu.use(self.number)
-        limit = settings.gpu_memory_limit
-        if limit is None:
-            limit = gpu.free_memory()[0] * SHARE[0] // SHARE[1]
-        self.ledger = Ledger(limit, "gpu_memory_limit")
+        self.ledger = Ledger(gpu.usable_memory(settings.gpu_memory_limit), "gpu_memory_limit")
         self.figures: dict[str, Any] = {"device": gpu.name(self.number), "bytes_in": 0, "bytes_out": 0, "chunks": 0}
         self._rings: tuple[Ring, Ring] | None = None
         self._held: Reservation | None = None
@@ -40,32 +34,26 @@ class Accelerator:
     def rings(self) -> tuple[Ring, Ring]:
         """Pinned pieces for copies each way, made once."""
         if self._rings is None:
-            piece = max(1 << 12, min(HALF, self.room.ledger.limit // 64))
-            self._held = self.room.reserve(6 * piece, "pinned memory to reach the GPU through")
-            self._rings = Ring(piece), Ring(piece)
+            piece = min(HALF, self.room.ledger.limit // 64)
+            rings = Ring(piece), Ring(piece)
+            self._held = self.room.reserve(sum(ring.nbytes for ring in rings), "pinned memory to reach the GPU through")
+            self._rings = rings
         return self._rings
 
     @contextlib.contextmanager
     def reaching(self, *arrays: np.ndarray) -> Iterator[tuple[Ring, Ring] | None]:
         """How arrays of the host are copied inside: from where they lie, pinned meanwhile, where they are large and the
         system lets them be; else through rings."""
-        pinned: list[np.ndarray] = []
-        try:
-            if sum(array.nbytes for array in arrays) >= WORTH:
-                for array in arrays:
-                    if not gpu.pin(array):
-                        break
-                    pinned.append(array)
-            yield None if len(pinned) == len(arrays) else self.rings()
-        finally:
-            for array in pinned:
-                gpu.unpin(array)
+        with contextlib.ExitStack() as held:
+            worth = sum(array.nbytes for array in arrays) >= WORTH
+            pinned = worth and all(held.enter_context(pinning(array)) for array in arrays)
+            yield None if pinned else self.rings()
 
     def lane_memory(self, sizes: list[int]) -> list[np.ndarray]:
         """Pinned memory of these sizes, which stays for the next operation: to pin it takes longer than to use it."""
         if len(self._lanes) != len(sizes) or any(len(a) < size for a, size in zip(self._lanes, sizes, strict=True)):
             self._drop_lanes()
-            whole = [_whole(size) for size in sizes]
+            whole = [gpu.pool_size(size) for size in sizes]
             self._lanes_held = self.room.reserve(sum(whole), "pinned memory to reach the GPU through")
             for size in whole:
                 found = gpu.pinned(size)
@@ -101,11 +89,6 @@ class Accelerator:
         if self._held is not None:
             self._held.release()
             self._held = None
-
-
-def _whole(nbytes: int) -> int:
-    """What the pool of pinned memory gives whoever asks for so much."""
-    return 1 << max(12, (nbytes - 1).bit_length())
 
 
 __all__ = ["Accelerator"]

@@ -27,6 +27,7 @@ from penstock.memory.gpu.devices import (
     multiprocessors,
     name,
     synchronize,
+    usable_memory,
     use,
     using,
     versions,
@@ -34,7 +35,7 @@ from penstock.memory.gpu.devices import (
 )
 from penstock.memory.gpu.door import DRIVER, SIMULATED, WARP, cuda, cupy, inside, once
 from penstock.memory.gpu.kernels import Launcher, compiled_as, errors, template_kernel
-from penstock.memory.gpu.pinning import pin, pinned, reads_host, unpin
+from penstock.memory.gpu.pinning import pin, pinned, pool_size, reads_host, unpin
 from penstock.memory.gpu.primitives import limited_pool, pooled, running_sum, scan, sort, sort_order, sort_scratch
 from penstock.memory.gpu.streams import Event, Stream
 
@@ -68,6 +69,7 @@ __all__ = [
     "once",
     "pin",
     "pinned",
+    "pool_size",
     "pooled",
     "reads_host",
     "running_sum",
@@ -80,6 +82,7 @@ __all__ = [
     "template_kernel",
     "unpin",
     "upload",
+    "usable_memory",
     "use",
     "using",
     "versions",

@@ -7,6 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from penstock.config import format_size
+from penstock.errors import DeviceFull
+from penstock.memory.gpu.devices import free_memory
 from penstock.memory.gpu.door import SIMULATED, cuda, cupy
 
 
@@ -17,8 +20,19 @@ def empty(shape: Any, dtype: Any) -> Any:
     if SIMULATED:
         # Large ones begin on page boundaries, as a device's do.
         return np.ndarray(shape, kind, mmap.mmap(-1, size)) if size >= mmap.PAGESIZE else np.empty(shape, kind)
-    memory = cupy.cuda.Memory(max(size, 1))
+    try:
+        memory = cupy.cuda.Memory(max(size, 1))
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        raise _explained(error, size) from error
     return cupy.ndarray(shape, kind, cupy.cuda.MemoryPointer(memory, 0))
+
+
+def _explained(error: Any, size: int) -> Any:
+    """What to tell the user where the device has no memory left: others use it, too."""
+    if error.status != cupy.cuda.runtime.errorMemoryAllocation:
+        return error
+    asked, free = format_size(size), format_size(free_memory()[0])
+    return DeviceFull(f"the GPU has no {asked} left, only {free}, for others use it, too: lower gpu_memory_limit")
 
 
 def zeros(shape: Any, dtype: Any) -> Any:

@@ -12,6 +12,9 @@ from typing import Any
 from penstock.memory.gpu.door import SIMULATED, cuda, cupy
 from penstock.observe.gpus import missing
 
+_SHARE = 9, 10
+"""How much of the memory that is free at the start of a run it uses: CUDA loads kernels there, too."""
+
 
 def count() -> int:
     """How many GPUs can be used; a simulated one counts."""
@@ -51,6 +54,12 @@ def free_memory() -> tuple[int, int]:
         return 1 << 30, 1 << 30
     free, total = cupy.cuda.runtime.memGetInfo()
     return int(free), int(total)
+
+
+def usable_memory(limit: int | None = None) -> int:
+    """Bytes of the current device that a run may take, under a limit."""
+    found = free_memory()[0] * _SHARE[0] // _SHARE[1]
+    return found if limit is None else min(limit, found)
 
 
 def multiprocessors() -> int:
@@ -113,6 +122,6 @@ def synchronize() -> None:
 
 
 __all__ = [
-    "bus", "count", "current", "device_of", "free_memory", "multiprocessors", "name", "synchronize", "use", "using",
-    "versions", "why_not",
+    "bus", "count", "current", "device_of", "free_memory", "multiprocessors", "name", "synchronize", "usable_memory",
+    "use", "using", "versions", "why_not",
 ]  # fmt: skip

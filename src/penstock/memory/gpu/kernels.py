@@ -70,7 +70,7 @@ class Launcher:
 
     def __init__(self, made: Any) -> None:
         self.made, self._lock = made, threading.Lock()
-        self._known: dict[tuple[Any, ...], tuple[Any, np.ndarray, int]] = {}
+        self._known: dict[tuple[Any, ...], tuple[Any, np.ndarray, int, np.ndarray]] = {}
 
     def __call__(self, stream: Stream, blocks: int, threads: int, *args: Any) -> None:
         if SIMULATED:
@@ -85,7 +85,7 @@ class Launcher:
             self.made[blocks, threads, stream.numba](*args)
             self._known[tuple(key)] = self._learn(args, len(values))
             return
-        handle, slots, pointers = found
+        handle, slots, pointers, _ = found
         with self._lock:  # runs in other threads launch it, too
             slots[:] = values
             (error,) = _driver().cuLaunchKernel(
@@ -94,13 +94,12 @@ class Launcher:
         if error != 0:
             raise RuntimeError(f"the GPU refused a kernel: {error}")
 
-    def _learn(self, args: tuple[Any, ...], count: int) -> tuple[Any, np.ndarray, int]:
+    def _learn(self, args: tuple[Any, ...], count: int) -> tuple[Any, np.ndarray, int, np.ndarray]:
         kernel = self.made.overloads[tuple(self.made.typeof_pyval(arg) for arg in args)]
         handle = _driver().CUfunction(int(kernel._codelibrary.get_cufunc().handle))
         slots = np.zeros(count, np.uint64)
         pointers = slots.ctypes.data + np.arange(count, dtype=np.uint64) * np.uint64(8)
-        self._kept = [*getattr(self, "_kept", ()), pointers]
-        return handle, slots, int(pointers.ctypes.data)
+        return handle, slots, int(pointers.ctypes.data), pointers
 
 
 def _driver() -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 
 import numpy as np
@@ -32,23 +33,28 @@ def pin(array: np.ndarray) -> bool:
     return True
 
 
+def pool_size(nbytes: int) -> int:
+    """What `pinned` takes for so many bytes: its pool gives a block only to who asks for just its size."""
+    return 1 << max(12, (nbytes - 1).bit_length())
+
+
 def pinned(nbytes: int) -> np.ndarray | None:
     """Pinned bytes of any content, given back with the last view of them to a pool that keeps them for the next: to
     have the driver pin memory takes milliseconds. None where the system refuses, or there is no driver."""
     if SIMULATED:
         return None
-    # The pool gives a block only to who asks for just its size.
-    size = 1 << max(12, (nbytes - 1).bit_length())
     try:
-        memory = cupy.cuda.alloc_pinned_memory(size)
+        memory = cupy.cuda.alloc_pinned_memory(pool_size(nbytes))
     except cupy.cuda.runtime.CUDARuntimeError:
         return None
     return np.frombuffer(memory, np.uint8, nbytes)
 
 
 def unpin(array: np.ndarray) -> None:
+    """Also what `pin` was interrupted at: nobody knows whether the driver was done with it."""
     if not SIMULATED and array.nbytes:
-        cupy.cuda.runtime.hostUnregister(array.ctypes.data)
+        with contextlib.suppress(cupy.cuda.runtime.CUDARuntimeError):  # it was not pinned
+            cupy.cuda.runtime.hostUnregister(array.ctypes.data)
 
 
-__all__ = ["pin", "pinned", "reads_host", "unpin"]
+__all__ = ["pin", "pinned", "pool_size", "reads_host", "unpin"]

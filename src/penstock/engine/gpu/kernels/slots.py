@@ -88,7 +88,7 @@ def emit(c):
                 v = load(state, reads, np.uint32(n - near), n, j)
                 if not numbered:
                     put(message, np.uint32(n - near), j, message_kind(emit(v, p)))
-                if tallied:
+                if tallied and (n != body or rest > 0.0):
                     found += tally(v, p) * (rest if n == body else 1.0)
         if tallied:
             add_block(cuda.shared.array(block, np.float64), tid, found, scalars)

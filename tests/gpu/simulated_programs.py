@@ -1,0 +1,128 @@
+"""Programs of a user, and what `explain` says of them, on a simulated GPU. Started by test_gpu_simulated.py in a
+process that Numba's simulator was chosen for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import penstock as pk
+from engine.test_rare_programs import CHECKS, graph
+from penstock.config import settings
+from penstock.engine.engine import Engine
+from penstock.engine.program import Combine, Sweep
+from penstock.memory import gpu
+from penstock.memory.gpu import devices
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_rare_programs(check: Any, tmp_path: Path) -> None:
+    check("gpu", tmp_path)
+
+
+def wrong(v, p):
+    return v.nowhere
+
+
+def same(v, p):
+    return v.x
+
+
+def take(v, total, p):
+    return total
+
+
+def arc(u, v, e, state, p):
+    pass
+
+
+PROGRAMS = [
+    Combine(name="mistaken", state={"x": "float64"}, init=wrong, message="float64", emit=same, update=take),
+    Sweep(name="mistaken", state={"x": "int64"}, reads=("seed",), init=wrong, arc=arc),
+]
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.form)
+def test_an_error_that_is_kept_holds_no_memory(program: Any, tmp_path: Path) -> None:
+    """As a notebook keeps the last one."""
+    where = graph(tmp_path)
+    with Engine(where.store, settings(device="gpu")) as engine:
+        with pytest.raises(Exception, match="nowhere") as kept:
+            engine.run(program)
+        assert engine.gpu.ledger.used == 0
+        del kept
+
+
+def test_explain_knows_of_a_loaded_graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a GPU's free memory as it is: what is loaded is no longer free."""
+    where, taken = graph(tmp_path), 0
+    monkeypatch.setattr(devices, "free_memory", lambda: (200_000 - taken, 200_000))
+    where.load(device="gpu")
+    assert where.card is not None
+    assert where.card.ledger.limit == 180_000
+    taken = 190_000
+    few: dict[str, Any] = {"max_iter": 1, "stop": "fixed"}
+    for device in ("auto", "gpu"):
+        told = pk.explain("pagerank", where, device=device, **few)
+        assert told.fits, str(told)
+        assert told.stages[0].gpu is not None
+        assert (told.stages[0].on_gpu, told.stages[0].gpu.source, told.stages[0].gpu.limit) == (True, "device", 180_000)
+        stats = pk.pagerank(where, device=device, **few).stats
+        assert (stats["device"], stats["gpu"]["source"], stats["gpu"]["memory_limit"]) == ("gpu", "device", 180_000)
+    where.unload()
+
+
+def test_devices_that_share_a_gpu_share_its_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    where = graph(tmp_path)
+    monkeypatch.setattr(devices, "free_memory", lambda: (2_000_000, 2_000_000))
+    options: dict[str, Any] = {"device": "gpu", "gpu_devices": 4, "max_iter": 1, "stop": "fixed"}
+    told = pk.explain("pagerank", where, **options).stages[0].gpu
+    stats = pk.pagerank(where, **options).stats["gpu"]
+    assert told is not None
+    assert told.limit == stats["memory_limit"] == 450_000
+
+
+def test_a_limit_is_no_more_than_there_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    where = graph(tmp_path)
+    monkeypatch.setattr(devices, "free_memory", lambda: (1_000_000, 8_000_000))
+    options: dict[str, Any] = {"device": "gpu", "gpu_memory_limit": "4MB", "max_iter": 1, "stop": "fixed"}
+    told = pk.explain("pagerank", where, **options).stages[0].gpu
+    assert told is not None
+    assert told.limit == pk.pagerank(where, **options).stats["gpu"]["memory_limit"] == 900_000
+    where.load(device="gpu", gpu_memory_limit="4MB")
+    assert pk.pagerank(where, **options).stats["gpu"]["bytes_read"] == 0  # the graph that was loaded is used
+    where.unload()
+
+
+def test_what_is_said_where_others_took_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    from penstock.errors import DeviceFull
+    from penstock.memory.gpu import arrays
+
+    class Refused(RuntimeError):
+        status = 2
+
+    class Runtime:
+        CUDARuntimeError, errorMemoryAllocation = Refused, 2
+
+    class Cuda:
+        runtime = Runtime
+
+        @staticmethod
+        def Memory(size: int) -> None:
+            raise Refused("out of memory")
+
+    class Cupy:
+        cuda = Cuda
+
+    monkeypatch.setattr(arrays, "SIMULATED", False)
+    monkeypatch.setattr(arrays, "cupy", Cupy)
+    monkeypatch.setattr(arrays, "free_memory", lambda: (5_000_000, 1 << 30))
+    with pytest.raises(DeviceFull, match=r"no 800 MB left, only 5\.0 MB, .* lower gpu_memory_limit") as refused:
+        gpu.empty(100_000_000, np.float64)
+    assert refused.value.exit_code == 3
+    Refused.status = 700
+    with pytest.raises(Refused):
+        gpu.empty(1, np.float64)
