@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 from common import median
 from gpu_section import Section, table
+from gpu_timeline import busy, lanes
 
 from penstock.mapreduce.functions import chunk, compiled, emit, pairwise
 from penstock.mapreduce.session import MapReduce
-from penstock.observe.events import Slice, recording
+from penstock.observe.events import recording
 from penstock.observe.trace import write_trace
 
 
@@ -164,28 +165,10 @@ def _overlap(section: Section, pairs: Any, groups: Any) -> dict[str, Any]:
             pairs.map(orbit).close()
             between = time.perf_counter()
             groups.reduce(logadd).close()
-    lanes = [each for each in events.slices if each.lane.startswith("stream")]
-    for name, begin, end in (("map", 0.0, between), ("reduce", between, float("inf"))):
-        mine = [each for each in lanes if begin <= each.begin < end]
-        found[name] = _busy(mine)
+    found |= {"map": busy(lanes(events, end=between)), "reduce": busy(lanes(events, between))}
     path = section.beside("gpu-mapreduce-trace.json")
     write_trace(path, events, {"benchmark": "map and reduce on a GPU", "pairs": section.sizes.pairs})
-    return found | {"trace": Path(path).name, "slices": len(lanes)}
-
-
-def _busy(slices: list[Slice]) -> dict[str, float]:
-    edges = sorted([(each.begin, 1) for each in slices] + [(each.end, -1) for each in slices])
-    any_, several, level, last = 0.0, 0.0, 0, 0.0
-    for at, step in edges:
-        any_ += (at - last) * (level > 0)
-        several += (at - last) * (level > 1)
-        level, last = level + step, at
-    by_name: dict[str, float] = {}
-    for each in slices:
-        by_name[each.name] = by_name.get(each.name, 0.0) + each.end - each.begin
-    return {"busy_seconds": any_, "several_seconds": several, "share": several / any_ if any_ else 0.0} | {
-        f"{name} seconds": seconds for name, seconds in by_name.items()
-    }
+    return found | {"trace": Path(path).name, "slices": len(lanes(events))}
 
 
 def _show(section: Section) -> None:

@@ -10,10 +10,13 @@ from unittest import mock
 from common import median
 from gpu_graphs import about, call, card, devoted, kronecker, page_bytes, pagerank, random_sources
 from gpu_section import Section, table
+from gpu_timeline import busy, lanes
 
 from penstock.config import settings
 from penstock.graph import Graph
 from penstock.memory import frames
+from penstock.observe.events import recording
+from penstock.observe.trace import write_trace
 
 STREAMS = settings().gpu_streams
 """What a user has who says nothing."""
@@ -42,6 +45,7 @@ def run(section: Section) -> None:
         streams |= {str(count): section.figures.pop(f"{count} streams")} if found else {}
         section.keep("streams", streams)
     section.step("bfs copied", _copied, section, graph, 0.1)
+    section.step("timeline", _timeline, section, graph)
     section.step("pinned_rates", measure)
     cached: dict[str, Any] = {}
     for share in sizes.cached:
@@ -86,6 +90,25 @@ def _copied(section: Section, graph: Graph, share: float) -> dict[str, Any]:
     """Searches that copy all pages they want, where they would read some in place."""
     with mock.patch.object(frames, "span", return_value=None):
         return _searches(section, graph, devoted(graph, share, "bfs"), STREAMS)
+
+
+def _timeline(section: Section, graph: Graph) -> dict[str, Any]:
+    """What streams do with a tenth of the pages cached: transfer against kernels, and how much of both at a time. A run
+    that is recorded waits for each visit. The traces lie beside the results."""
+    found: dict[str, Any] = {}
+    source = random_sources(graph, 1, seed=5)[1][0]
+    for name, options in (
+        ("pagerank", {"dtype": "float32", "stop": "fixed", "max_iter": min(section.sizes.iterations, 4)}),
+        ("bfs", {"source": source, "max_depth": section.shallow}),
+    ):
+        with card(graph, gpu_streams=STREAMS, gpu_memory_limit=devoted(graph, 0.1, name)):
+            call(name, graph, **options)  # compiles, and loads the pages
+            with recording() as events:
+                call(name, graph, **options)
+        one = found[name] = busy(lanes(events))
+        one["kernel_times_transfer"] = one.get("kernel seconds", 0.0) / max(one.get("copy seconds", 0.0), 1e-9)
+        write_trace(section.beside(f"gpu-{name}-trace.json"), events, {"benchmark": f"{name}, streamed to a GPU"})
+    return found
 
 
 def _shares(section: Section) -> dict[str, Any]:
@@ -134,3 +157,12 @@ def _show(section: Section) -> None:
         title + f"which is copied at {rate / 1e9:.1f} GB/s",
         ("", "limit MB", "PageRank ms", "GB/s", "share", "hits", "of bound", "BFS ms", "BFS MB"), rows,
     )  # fmt: skip
+    if times := found.get("timeline"):
+        kinds = ("copy", "kernel", "in place")
+        rows = [
+            (name, *(f"{one.get(f'{kind} seconds', 0.0) * 1e3:.1f}" for kind in kinds),
+             f"1 : {one['kernel_times_transfer']:.2f}", f"{one['share']:.2f}")
+            for name, one in times.items()
+        ]  # fmt: skip
+        title = "What streams did, a tenth of the pages cached"
+        table(title, ("", "copy ms", "kernel ms", "in place ms", "transfer : kernel", "at a time"), rows)

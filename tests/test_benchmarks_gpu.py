@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[1]
 SCRIPT = ROOT / "benchmarks" / "gpu.py"
 FIGURES = {
     "resident": {"pagerank", "bfs", "wcc", "sssp", "energy"},
-    "streamed": {"pinned_rate", "streams", "cached", "shares"},
+    "streamed": {"pinned_rate", "streams", "cached", "shares", "timeline"},
     "disk": {"raw", "engine"},
     "shapes": {"default", "skewed", "uniform", "skewed_slower_per_arc", "uniform_share_of_gather"},
     "triangles": {"cpu", "whole", "passing"},
@@ -58,6 +58,8 @@ def test_a_section_runs_in_the_simulator(section: str, tmp_path: Path) -> None:
         assert all(figures[name]["verified"] for name in ("pagerank", "bfs", "wcc", "sssp"))
     if section == "streamed":
         assert figures["streams"]["2"]["pagerank"]["bytes_copied"] > 0
+        assert figures["timeline"]["pagerank"]["copy seconds"] > 0
+        assert figures["timeline"]["bfs"]["busy_seconds"] > 0
     if section == "big":
         assert figures["sssp"]["bytes_copied"] > 0
     if section == "tests":
