@@ -14,6 +14,7 @@ from engine.test_rare_programs import CHECKS, graph
 from penstock.config import settings
 from penstock.engine.engine import Engine
 from penstock.engine.program import Combine, Sweep
+from penstock.errors import DoesNotFit
 from penstock.memory import gpu
 from penstock.memory.gpu import devices
 
@@ -72,6 +73,25 @@ def test_explain_knows_of_a_loaded_graph(tmp_path: Path, monkeypatch: pytest.Mon
         assert (told.stages[0].on_gpu, told.stages[0].gpu.source, told.stages[0].gpu.limit) == (True, "device", 180_000)
         stats = pk.pagerank(where, device=device, **few).stats
         assert (stats["device"], stats["gpu"]["source"], stats["gpu"]["memory_limit"]) == ("gpu", "device", 180_000)
+    where.unload()
+
+
+def test_who_did_not_ask_for_a_gpu_gets_the_cpu_where_it_is_too_small(tmp_path: Path) -> None:
+    where = graph(tmp_path, vertices={"id": np.arange(5000)}, undirected=True)
+    right = pk.wcc(where, device="cpu").table
+    least = pk.explain("wcc", where, device="gpu", gpu_memory_limit="1MB").smallest_gpu
+    where.load(device="gpu", gpu_memory_limit=least - 1)
+    told = pk.explain("wcc", where).stages[0]
+    assert told.fits
+    assert not told.on_gpu
+    assert told.gpu is not None
+    assert "on the GPU needs" in told.gpu.why
+    found = pk.wcc(where)
+    assert found.table.equals(right)
+    assert found.stats["device"] == "cpu"
+    assert "gpu_memory_limit" in found.stats["why_not_gpu"]
+    with pytest.raises(DoesNotFit):
+        pk.wcc(where, device="gpu")
     where.unload()
 
 

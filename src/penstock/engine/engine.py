@@ -18,7 +18,7 @@ from penstock.engine.place import one_gpu, place
 from penstock.engine.plan import Plan, arcs_of, keeping, make_plan, stream_bytes
 from penstock.engine.program import Combine, Program
 from penstock.engine.vectors import Slots, Vectors, in_file
-from penstock.errors import UsageError
+from penstock.errors import DoesNotFit, UsageError
 from penstock.memory.cache import Policy
 from penstock.memory.ledger import Ledger, Scope
 from penstock.memory.team import Team
@@ -147,7 +147,7 @@ class Engine:
         self.plans.append(plan)
         self.programs.append(program)
         self._make_room_for(program, plan, given)
-        executor, device = self._executor(program)
+        executor, device = self._executor(program, slots)
         if device != "gpu":
             return executor(self, program, plan, values, slots, dict(vectors or {}), active, until)
         from penstock.memory import gpu
@@ -170,12 +170,20 @@ class Engine:
 
     def refuse_early(self, program: Program, slots: int) -> None:
         """Refuse a program that will be run on a GPU, if its state cannot fit there."""
-        device, _ = place(program, self.store, self.settings, loaded=self._lent)
-        if device != "gpu":
-            return
+        if self.settings.device != "auto" and place(program, self.store, self.settings)[0] == "gpu":
+            self._unfit(program, slots)
+
+    def _unfit(self, program: Program, slots: int, seeds: int = 0) -> str:
+        """Why a program cannot be run on the GPU that was found: its state has no room. Who asked for it is refused."""
         from penstock.engine.gpu.explain import device_plan
 
-        device_plan(program, self.store, slots, self.gpu.ledger.limit, self.settings)
+        try:
+            device_plan(program, self.store, slots, self.gpu.ledger.limit, self.settings, seeds)
+        except DoesNotFit as refused:
+            if self.settings.device != "auto":
+                raise
+            return str(refused)
+        return ""
 
     def _covers(self, program: Program) -> bool:
         names = {self.store.direction(name).name for name in arcs_of(self.store, program)}
@@ -185,10 +193,13 @@ class Engine:
             for name in names
         )
 
-    def _executor(self, program: Program) -> tuple[Callable[..., Outcome], str]:
+    def _executor(self, program: Program, slots: Slots) -> tuple[Callable[..., Outcome], str]:
         import importlib
 
         folder, why = place(program, self.store, self.settings, loaded=self._lent)
+        if folder == "gpu" and self.settings.device == "auto":
+            why = self._unfit(program, slots.count, len(slots.seeds))
+            folder = "cpu" if why else "gpu"
         self.stats.note(device=folder, **({"why_not_gpu": why} if why else {}))
         if folder == "gpu" and self.settings.gpu_devices > 1 and (one := one_gpu(program)):
             self.stats.note(why_one_gpu=one)

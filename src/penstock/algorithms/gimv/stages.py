@@ -51,7 +51,7 @@ class TwoStage(Engine):
     remember = True
     """Whether later collates may go the way that the first one found."""
 
-    def _executor(self, program: Program) -> tuple[Callable[..., Outcome], str]:
+    def _executor(self, program: Program, slots: Slots) -> tuple[Callable[..., Outcome], str]:
         if not isinstance(program, Combine):
             raise UsageError(f"{program.name} is a {program.form} program: only combine programs run in two stages")
         if program.edge_state:

@@ -100,6 +100,8 @@ def on_device(
     try:
         found = device_plan(program, store, slots, limit, settings, seeds)
     except DoesNotFit as refused:
+        if settings.device == "auto":
+            return OnDevice("cpu", str(refused), not_here, name, limit)
         return OnDevice("gpu", "", not_here, name, limit, refused=str(refused), smallest=refused.needed)
     cached, source = _share(program, found, plan, settings)
     streamed = (found.pages_bytes - cached) * found.ranges
