@@ -101,13 +101,11 @@ class Passing:
 
     def _take_stage(self) -> None:
         """What copies go through on the host; lists in a file also through a buffer."""
-        ledger = self.engine.ledger
-        spare = max(0, ledger.free - SPILLING)
+        ledger, spilled = self.engine.ledger, self.source == "disk"
+        spare = max(0, ledger.free - (SPILLING if spilled else 0))
         self._ring = Ring(min(HALF, spare // (2 * _RING)), _RING)
         self._stage = ledger.reserve(self._ring.nbytes, "copies of lists")
-        assert self._oriented is not None
-        spilled = self._oriented.whole is None
-        size = max(4096, min(HALF, (ledger.free - SPILLING) // 2) & -4096) if spilled else ENTRY
+        size = max(4096, min(HALF, spare // 4) & -4096) if spilled else ENTRY
         self._buffer = ledger.empty(size // ENTRY, np.uint32, "lists from a file")
 
     def _kept(self, array: Array) -> Array:
