@@ -163,8 +163,8 @@ def explain(algorithm: str | Program, graph: Any, *, analyze: bool = False, **op
         name, stages = algorithm.name, [Stage(algorithm, None if most is None else int(most), note, seeds=seeds)]
     # Who has run programs of this form has the kernels' library loaded, if not the kernels.
     warm = any(f"penstock.engine.cpu.{stage.program.form}" in sys.modules for stage in stages)
-    lent = None if handle.card is None else handle.card.ledger.limit
-    found = told(name, handle.store, stages, chosen, loaded=bool(handle.loaded), lent=lent, warm=warm)
+    card = handle.card if handle.card is not None and handle.card.answers(chosen) else None
+    found = told(name, handle.store, stages, chosen, loaded=bool(handle.loaded), card=card, warm=warm)
     if not analyze or not found.fits:
         return found
     return replace(found, happened=run(algorithm, handle, **options).stats)

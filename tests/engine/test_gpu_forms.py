@@ -305,6 +305,35 @@ def simulated_triangles_of_lists_that_pass(
         assert (counted.stats["spilled_lists"] > 0) == (place == "gpu-ranges")
 
 
+@pytest.mark.parametrize("ranges", [None, 2])
+def simulated_lists_without_entries(tmp_path: Path, ranges: int | None) -> None:
+    """Where there are only loops, and where there is nothing."""
+    loop = pk.ingest({"source": [3], "target": [3]}, tmp_path / "loop.pen", vertices={"id": [3, 4]}, page_size=4096)
+    none = {"source": np.zeros(0, int), "target": np.zeros(0, int)}
+    empty = pk.ingest(none, tmp_path / "none.pen", vertices={"id": [1]}, page_size=4096, allow_empty=True)
+    for graph in (loop, empty):
+        for name in ("triangles", "lcc"):
+            expected = pk.run(name, graph, device="reference").table
+            assert pk.run(name, graph, device="gpu", state_ranges=ranges).table.equals(expected)
+
+
+def simulated_results_have_room_where_lists_had_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the memory that explain says is enough on the host, and in some more. At a size for which that matters; so
+    kernels are not run."""
+    from penstock.memory import gpu
+
+    monkeypatch.setattr(gpu.Launcher, "__call__", lambda *args: None)
+    ends = np.random.default_rng(1).integers(0, 200_000, (2, 800_000))
+    arcs = {"source": ends[0], "target": ends[1]}
+    graph = pk.ingest(arcs, tmp_path / "many.pen", undirected=True, page_size=1 << 16)
+    told = pk.explain("triangles", graph, device="gpu", gpu_memory_limit="1GB")
+    for more in range(0, 8_000_000, 1_000_000):
+        limits = {"memory_limit": told.smallest + more, "gpu_memory_limit": told.smallest_gpu + 500_000}
+        found = pk.run("triangles", graph, device="gpu", threads=2, **limits).stats
+        assert found["gpu"]["source"] in ("host", "disk")
+        assert found["ledger_peak"] <= limits["memory_limit"]
+
+
 def simulated_no_room_for_two_lists(tmp_path: Path) -> None:
     graph = small(tmp_path / "g.pen")
     with pytest.raises(DoesNotFit, match="longest lists on the GPU"):

@@ -185,6 +185,36 @@ def test_pages_that_a_run_opens_on_a_loaded_graph_are_in_its_budget(
             assert 0 < many.card.host_bytes <= 3_000_000
 
 
+def test_a_run_leaves_the_pages_of_a_loaded_graph_where_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also one with little memory, and one on the CPU; unless it has no room at all beside them."""
+    monkeypatch.setattr(gpu.Launcher, "__call__", lambda *args: None)
+    ends = np.random.default_rng(1).integers(0, 20_000, (2, 1_000_000))
+    many_arcs = pa.table({"source": ends[0], "target": ends[1]})
+    with pk.ingest(many_arcs, tmp_path / "many.pen", page_size=4096, undirected=True, duplicates="keep") as many:
+        many.load(device="gpu", memory_limit="200MB", gpu_memory_limit=4_000_000, threads=2)
+        pk.run("pagerank", many, **FEW)  # its state takes some of the device from the pages
+        assert many.card is not None
+        held = many.card.host_bytes
+        assert held > 4_000_000
+        for limit in (11_000_000, 14_000_000, 20_000_000, 60_000_000):
+            for device in ("gpu", "cpu"):
+                stats = pk.run("pagerank", many, device=device, memory_limit=limit, **FEW).stats
+                assert stats["device"] == device
+                assert many.card.host_bytes == held, (limit, device)
+                assert device == "cpu" or stats["gpu"]["bytes_read"] == 0
+        stats = pk.run("pagerank", many, device="gpu", memory_limit=held + 300_000, **FEW).stats
+        assert (stats["gpu"]["source"], many.card.host_bytes < held) == ("disk", True)
+
+
+def test_an_engine_that_nobody_closes_gives_the_card_back(graph: Graph) -> None:
+    graph.load(device="gpu", threads=2)
+    Engine(graph.store, settings(threads=2), card=graph.card)
+    gc.collect()
+    assert pk.run("bfs", graph, source=5, threads=2).stats["device"] == "gpu"
+
+
 def test_an_interrupt_while_pages_go_leaves_none_behind(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     right = pk.bfs(graph, source=5, device="cpu", threads=2).table
     graph.load(device="gpu", threads=2, gpu_memory_limit=80_000)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -108,12 +109,10 @@ class Engine:
     def _takes(self, card: Card) -> bool:
         """Whether to run on the card that the graph was loaded to: if it is the one that was asked for, and there is
         room for what it has in the host's memory, which counts as what was loaded does."""
-        asked, limit = self.settings.device.partition(":")[2], self.settings.gpu_memory_limit
-        if limit not in (None, card.ledger.limit, card.settings.gpu_memory_limit) or (
-            asked and int(asked) != card.number
-        ):
+        if not card.answers(self.settings) or not card.lend(self.ledger):
             return False
-        return card.lend(self.ledger)
+        self._return = weakref.finalize(self, card.take_back)
+        return True
 
     # ---- programs
 
@@ -143,11 +142,11 @@ class Engine:
             values[name] = kind(value) if kind in (int, float, bool) else value
         slots = slots or Slots(self.store, seeds)
         given = sum(array.nbytes for array in (vectors or {}).values() if not in_file(array))
-        plan = self.plan(program, slots.count, given=given)
+        plan = self._planned(program, slots.count, given)
         self.plans.append(plan)
         self.programs.append(program)
-        self._make_room_for(program, plan, given)
         executor, device = self._executor(program, slots)
+        self._make_room_for(program, plan, given, device)
         if device != "gpu":
             return executor(self, program, plan, values, slots, dict(vectors or {}), active, until)
         from penstock.memory import gpu
@@ -158,6 +157,16 @@ class Engine:
             found = executor(self, program, plan, values, slots, dict(vectors or {}), active, until)
         self.sources |= self.gpu.sources
         return found
+
+    def _planned(self, program: Program, slots: int, given: int) -> Plan:
+        """The plan of a run; if it does not fit beside the pages of a loaded graph, they go."""
+        try:
+            return self.plan(program, slots, given=given)
+        except DoesNotFit:
+            if self._gpu is None or not self._lent or not self._gpu.host_bytes:
+                raise
+            self._gpu.close_pages()
+        return self.plan(program, slots, given=given)
 
     def plan(self, program: Program, slots: int | None = None, *, given: int = 0, beside: int = 0) -> Plan:
         """What running the program would take; `given`: bytes of its vectors that are there already; `beside`: bytes
@@ -316,25 +325,33 @@ class Engine:
     @property
     def _page_bytes(self) -> int:
         """Bytes of the budget that pages hold which are there for later programs: streams, and what a GPU has here."""
-        return self._stream_bytes + (self._gpu.host_bytes if self._gpu is not None else 0)
+        return self._stream_bytes + (self._gpu.host_bytes if self._gpu is not None and not self._lent else 0)
 
     def make_room(self, nbytes: int) -> None:
-        """Let pages go that are there for later programs, if there is no room for so much beside them."""
+        """For a result: let pages go that are there for later programs, if there is no room for so much beside them."""
+        self._make_room(nbytes)
+        if self.ledger.free < nbytes and self.used_gpu:
+            self.gpu.close_pages()
+
+    def _make_room(self, nbytes: int) -> None:
+        """The same, but for pages of a loaded graph."""
         if self.ledger.free < nbytes:
             self.close_streams()
-        if self.ledger.free < nbytes and self._gpu is not None:
+        if self.ledger.free < nbytes and self._gpu is not None and not self._lent:
             self._gpu.close_pages()
 
-    def _make_room_for(self, program: Program, plan: Plan, given: int) -> None:
+    def _make_room_for(self, program: Program, plan: Plan, given: int, device: str) -> None:
         """Let go of what other programs have left in memory, if this one has no room beside it."""
         needed = plan.fixed_bytes + (plan.window_bytes if plan.ranges > 1 else max(0, plan.window_bytes - given))
         if plan.tier == "memory":
-            self.make_room(needed + (0 if self._covers(program) else plan.topology_bytes))
+            # A GPU has the arcs itself, but for lists that the host makes of them.
+            elsewhere = self._covers(program) or (device == "gpu" and program.form != "pair")
+            self._make_room(needed + (0 if elsewhere else plan.topology_bytes))
             return
         if self._page_bytes:
             # Streams that are open are used, or closed before others are opened; but for a pair program's own.
             sides = [self.store.direction(name) for name in plan.sides if program.form != "pair"]
-            self.make_room(needed - sum(stream_bytes(side, program.columns, self.settings.threads) for side in sides))
+            self._make_room(needed - sum(stream_bytes(side, program.columns, self.settings.threads) for side in sides))
         if not self._page_bytes and self.ledger.free < needed:
             self._unload()
 
@@ -348,7 +365,7 @@ class Engine:
 
     def close(self) -> None:
         if self._gpu is not None and self._lent:
-            self._gpu.take_back()
+            self._return()
         elif self._gpu is not None:
             self._gpu.close()
         self.close_streams()

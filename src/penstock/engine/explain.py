@@ -19,6 +19,7 @@ from penstock.store.reader import Store
 if TYPE_CHECKING:
     from penstock.engine.engine import Engine
     from penstock.engine.gpu.explain import OnDevice
+    from penstock.memory.card import Card
 
 ASSUMED = 20
 """Supersteps of a program that stops by itself, when nobody says how many."""
@@ -187,13 +188,13 @@ def explain(
     settings: Settings,
     *,
     loaded: bool = False,
-    lent: int | None = None,
+    card: Card | None = None,
     warm: bool = False,
 ) -> Explanation:
     """Plan the stages and predict what they take. Nothing of the graph is read but its index.
 
-    `loaded`: the arcs are in memory. `lent`: the budget of the GPU that they are on. `warm`: this process has loaded
-    the kernels.
+    `loaded`: the arcs are in memory. `card`: the GPU that they were loaded to. `warm`: this process has loaded the
+    kernels.
     """
     kept = kept_rates(store.path, settings.threads)
     rates = kept or Rates.default(settings.threads)
@@ -201,9 +202,9 @@ def explain(
     for place, stage in enumerate(stages):
         # The arcs that one stage has read serve the next ones, and so do kernels, more or less.
         again = loaded or any(each.plan is not None and each.plan.tier == "memory" for each in found)
-        there = lent is not None or any(each.on_gpu for each in found)
+        there = card is not None or any(each.on_gpu for each in found)
         told = explain_stage(
-            stage, store, settings, rates, loaded=again, on_card=there, lent=lent, warm=warm or place > 0
+            stage, store, settings, rates, loaded=again, on_card=there, card=card, warm=warm or place > 0
         )
         found.append(told)
     measured = kept is not None or (bool(found) and all(each.on_gpu for each in found))
@@ -218,7 +219,7 @@ def explain_stage(
     *,
     loaded: bool = False,
     on_card: bool = False,
-    lent: int | None = None,
+    card: Card | None = None,
     warm: bool = False,
 ) -> Explained:
     """One program: its plan and prediction, or why it does not fit."""
@@ -236,7 +237,7 @@ def explain_stage(
         from penstock.engine.gpu.explain import on_device
 
         device = on_device(
-            program, plan, store, settings, slots, passes, rates, seeds=stage.seeds, loaded=on_card, lent=lent
+            program, plan, store, settings, slots, passes, rates, seeds=stage.seeds, loaded=on_card, card=card
         )  # fmt: skip
     if device is not None and device.device == "gpu":
         foretold = None if device.prediction is None else _repeated(device.prediction, stage.times, plan)

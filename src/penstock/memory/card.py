@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import weakref
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import Any, NamedTuple
 
@@ -64,16 +64,11 @@ class Array:
         self._held.release()
 
 
-def _nobody() -> Ledger | None:
-    return None
-
-
 class _Loan:
     """Which run a card, with its team, is lent to: its budget, and what pages have of that."""
 
-    def __init__(self) -> None:
-        self.run: Callable[[], Ledger | None] = _nobody
-        self.charge: Reservation | None = None
+    run: Ledger | None = None
+    charge: Reservation | None = None
 
 
 class Card:
@@ -144,25 +139,32 @@ class Card:
 
     # ---- runs that have a budget of their own
 
+    def answers(self, settings: Settings) -> bool:
+        """Whether it is the one that these settings ask for."""
+        number, limit = settings.device.partition(":")[2], settings.gpu_memory_limit
+        return (not number or int(number) == self.number) and limit in (
+            None, self.ledger.limit, self.settings.gpu_memory_limit
+        )  # fmt: skip
+
     def lend(self, run: Ledger) -> bool:
         """To a run on a loaded graph: what pages take of the host's memory is in its budget, too, until `take_back`.
         False if there is no room for what they have taken already, or another run has it."""
-        if self._loan.run() is not None or self.host_bytes > run.free:
+        if self._loan.run is not None or self.host_bytes > run.free:
             return False
-        self._loan.run, self._loan.charge = weakref.ref(run), run.reserve(self.host_bytes, "pages of the loaded graph")
+        self._loan.run, self._loan.charge = run, run.reserve(self.host_bytes, "pages of the loaded graph")
         return True
 
     def take_back(self) -> None:
         """The run is over."""
         if self._loan.charge is not None:
             self._loan.charge.release()
-        self._loan.run, self._loan.charge = _nobody, None
+        self._loan.run = self._loan.charge = None
 
     def _count_host(self, nbytes: int) -> None:
         """So much of the host's memory is what pages have now."""
-        change, self._host_bytes = nbytes - self._host_bytes, nbytes
         if (charge := self._loan.charge) is not None:
-            charge.resize(charge.nbytes + change)
+            charge.resize(charge.nbytes + nbytes - self._host_bytes)
+        self._host_bytes = nbytes
 
     # ---- arrays
 
@@ -246,9 +248,10 @@ class Card:
             lent = lender._pages.get(key) if lender is not None else None
             shared, whole = host_share or (1, 1)
             parts = -(-whole * (len(unlike) - place) // shared)
-            run = self._loan.run()
-            budget = self.host if run is None or run.free >= self.host.free else run
-            host_room = budget.free // parts if parts > 1 or budget is run else None
+            budget = self.host
+            if self._loan.run is not None and self._loan.run.free < self.host.free:
+                budget = self._loan.run
+            host_room = budget.free // parts if parts > 1 or budget is not self.host else None
             with _whole_budget(budget, parts, bounded=host_room is not None):
                 side = DevicePages(
                     unlike[key], columns, self.ledger, self.host, self.settings,

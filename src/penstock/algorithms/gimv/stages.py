@@ -379,7 +379,7 @@ class Iteration:
             self.active += int(awake)
             self._publish(base, elements, found)
             writer.add_chunk(np.arange(base, base + len(old), dtype=KEY), elements)
-        largest = program.change_by is MAX
+        largest = program.change_by == MAX
         change = max(changes) if largest else float(np.sum(changes))
         self.change = float(self.mr.communicator.allreduce(change, "max" if largest else "sum"))
         if program.change is None:

@@ -75,6 +75,6 @@ def combine_kernels(program: Combine, number: np.dtype) -> CombineKernels:
 
 def fold_changes(program: Combine, changes: list[float]) -> float:
     """The change of a superstep from those of its pieces."""
-    if program.change_by is MAX:
+    if program.change_by == MAX:
         return max(changes, default=0.0)
     return float(sum(changes))

@@ -111,7 +111,7 @@ class RowRun:
         changes = self._in_memory() if self.plan.tier == "memory" else self._from_disk()
         changes += self._isolated()
         if self.program.change:
-            self.change = max(changes) if self.program.change_by is MAX else float(sum(changes))
+            self.change = max(changes) if self.program.change_by == MAX else float(sum(changes))
         self.step += 1
         figures: dict[str, Any] = {"seconds": time.perf_counter() - began}
         if self.plan.tier == "disk":
@@ -136,7 +136,7 @@ class RowRun:
             moved = self._take(slot, slot + 1, np.zeros(2, np.uint64), empty)
             last = slot == self.slots.body
             if not last or self.slots.rest:
-                found.append(moved * (self.slots.rest if last and self.program.change_by is not MAX else 1))
+                found.append(moved * (self.slots.rest if last and self.program.change_by != MAX else 1))
         return found or [0.0]
 
     def _take(self, lo: int, hi: int, starts: np.ndarray, rows: np.ndarray) -> float:
@@ -146,7 +146,7 @@ class RowRun:
             lambda worker: self.kernels.take_rows(counter, cuts, np.uint64(lo), starts, rows, state, reads, params),
             alone=len(cuts) == 2,
         )
-        return max(moved) if self.program.change_by is MAX else float(sum(moved))
+        return max(moved) if self.program.change_by == MAX else float(sum(moved))
 
     # ---- from disk
 

@@ -361,7 +361,7 @@ class DevicesRun:
 
     def _read_change(self) -> float:
         found = self._each(Member.read_change)
-        return float(max(found) if self.program.change_by is MAX else sum(found))
+        return float(max(found) if self.program.change_by == MAX else sum(found))
 
     # ---- the end
 

@@ -7,7 +7,7 @@ whichever is more; and the host's time to start its kernels.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.config import Settings, format_size
 from penstock.engine.model import TRAVERSAL, Prediction, fetched_bytes, heat
@@ -17,6 +17,9 @@ from penstock.engine.program import Combine, Pair, Program, Row, Sweep
 from penstock.engine.rates import GpuRates, Rates, load_gpu
 from penstock.errors import DoesNotFit, UsageError
 from penstock.store.reader import Store
+
+if TYPE_CHECKING:
+    from penstock.memory.card import Card
 
 BATCH = 32 << 20
 """Bytes of pages that a stream is given at a time, about."""
@@ -74,22 +77,22 @@ def on_device(
     *,
     seeds: int = 0,
     loaded: bool = False,
-    lent: int | None = None,
+    card: Card | None = None,
 ) -> OnDevice | None:
-    """None where nobody asked for a GPU, and none would be used. `loaded`: the pages are on the device already; `lent`:
-    the budget of the one that the graph was loaded to."""
+    """None where nobody asked for a GPU, and none would be used. `loaded`: the pages are on the device already; `card`:
+    the one that the graph was loaded to."""
     if settings.device in ("cpu", "reference"):
         return None
     not_here = ""
     try:
-        device, why = place(program, store, settings, loaded=lent is not None)
+        device, why = place(program, store, settings, loaded=card is not None)
     except UsageError as error:
         not_here, why = str(error).removeprefix(f"device {settings.device}: "), unfit(program, store, settings)
         device = "cpu" if why else "gpu"
     if device != "gpu":
         return OnDevice(device, why, not_here) if why or not_here else None
     devices = 1 if one_gpu(program) else settings.gpu_devices
-    name, limit = _which(settings, devices, lent, here=not not_here)
+    name, limit = _which(settings, devices, card, here=not not_here)
     if limit is None:
         return OnDevice("gpu", "", not_here, name)
     if isinstance(program, Pair):
@@ -117,7 +120,7 @@ def on_device(
     )  # fmt: skip
 
 
-def _which(settings: Settings, devices: int, lent: int | None, *, here: bool) -> tuple[str | None, int | None]:
+def _which(settings: Settings, devices: int, card: Card | None, *, here: bool) -> tuple[str | None, int | None]:
     """(name, bytes that a run would take of it): of the GPU that is here, else of one that was measured."""
     limit = settings.gpu_memory_limit
     if not here:
@@ -125,9 +128,9 @@ def _which(settings: Settings, devices: int, lent: int | None, *, here: bool) ->
         return (kept.name, limit or kept.total * 9 // 10) if kept is not None else (None, limit)
     from penstock.memory import gpu
 
-    number = int(settings.device.partition(":")[2] or 0)
-    if lent is not None and (limit is None or limit >= lent) and devices == 1:
-        return gpu.name(number), lent
+    if card is not None and devices == 1:
+        return gpu.name(card.number), card.ledger.limit
+    number = card.number if card is not None else int(settings.device.partition(":")[2] or 0)
     # Those that are on the same GPU share it, if nobody says what each may take.
     sharers = [(number + k) % gpu.count() for k in range(devices)].count(number) if limit is None else 1
     with gpu.using(number):

@@ -159,7 +159,7 @@ class GpuKernels:
         found.wants, found.wanted = usable(program.wants or always), program.wants is not None
         found.tally, found.tallied = usable(program.tally or nothing), program.tally is not None
         found.change, found.changing = usable(self._change or still), self._change is not None
-        found.fold, found.change_largest = usable(program.change_by.combine), program.change_by is MAX
+        found.fold, found.change_largest = usable(program.change_by.combine), program.change_by == MAX
         found.combine = usable(program.combine.combine)
         kind = program.contribution_dtype(self.number)
         found.zero, found.kind, found.held = program.combine.zero(kind), kind.type, held_dtype(kind).type

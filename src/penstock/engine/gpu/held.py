@@ -319,7 +319,7 @@ class Held:
     def read_change(self) -> float:
         """Wait for the change of the superstep."""
         parts = gpu.download(self.scalars.array)[along.CHANGES :]
-        return float(parts.max() if self.program.change_by is MAX else parts.sum())
+        return float(parts.max() if self.program.change_by == MAX else parts.sum())
 
     def publish(self, vectors: dict[str, np.ndarray]) -> None:
         """Fields that the caller gave it may look at between supersteps."""

@@ -131,11 +131,6 @@ class Lists:
         self._arrays: list[Array] = []
         self.figures = {"windows": 1, "spilled_lists": 0}
 
-    @property
-    def entries(self) -> int:
-        """A bound."""
-        return self.sizes.entries
-
     def prepare(self) -> None:
         """The memory for them."""
         device, sizes, active = self.device, self.sizes, self.count

@@ -17,7 +17,7 @@ from penstock.engine.gpu.kernels import pair as templates
 from penstock.engine.gpu.lists import Lists, Part, Sizes, plain
 from penstock.engine.gpu.passing import ENTRY, Passing, least_bytes, share_out, shared_bytes
 from penstock.engine.gpu.plan import SLACK, DevicePlan
-from penstock.engine.pairing import entry_dtype, has_ways, longest_list
+from penstock.engine.pairing import entry_dtype, has_ways, longest_simple
 from penstock.engine.plan import Plan, read_dtype
 from penstock.engine.program import Pair
 from penstock.engine.vectors import Slots
@@ -77,7 +77,7 @@ def make_pair_plan(program: Pair, store: Store, slots: int, limit: int, ranges: 
         counts += 2 * 4 * slots if "neighbours" in program.reads else 0
     sizes, least = Sizes(store), DevicePages.least(side, ())
     state = counts + 8 * (store.active + 1) + 4 * (store.active if sizes.ranked else 1) + 2 * SLACK
-    longest = max(1, longest_list(store, sizes.entries))
+    longest = max(1, longest_simple(store, sizes.entries))
     in_ranges, whole = state + least_bytes(longest), counts + sizes.nbytes
     smallest = min(in_ranges, whole + least) if not ranges else in_ranges
     if smallest > limit:

@@ -17,6 +17,7 @@ from penstock.engine.plan import Plan
 from penstock.errors import DoesNotFit
 from penstock.memory import gpu
 from penstock.memory.card import Array, Card
+from penstock.memory.ledger import Reservation
 from penstock.memory.staging import HALF, Ring
 from penstock.memory.timeline import Timeline
 
@@ -46,7 +47,7 @@ def share_out(room: int, entries: int, longest: int, ranges: int | None = None) 
         passing = longest
         held = (room - LANES * _lane_bytes(passing)) // ENTRY
     if ranges:
-        held = min(held, max(longest, -(-entries // ranges)))
+        held = min(held, max(1, longest, -(-entries // ranges)))
     return min(held, max(1, entries)), min(passing, max(1, entries))
 
 
@@ -73,6 +74,9 @@ class Passing:
         self._plan, self._ranges, self._what = plan, ranges, what
         self._arrays: list[Array] = []
         self._oriented: Oriented | None = None
+        self._stage: Reservation | None = None
+        self._ring: Ring | None = None
+        self._buffer: np.ndarray | None = None
 
     def prepare(self) -> None:
         """They take what everything else leaves."""
@@ -80,9 +84,10 @@ class Passing:
     def make(self, state: int) -> None:
         """Have the host make them, and take what room the device has left."""
         held = self._oriented = Oriented(self.engine, self._plan, self.ways, self._what)
-        self.count, self._offsets = held.count, held.offsets
+        self.count, self._offsets, self.source = held.count, held.offsets, "disk" if held.whole is None else "host"
         self.figures = {"windows": held.windows, "spilled_lists": held.spilled}
-        self._starts = self._kept(self.device.upload(held.offsets, "lists"))
+        starts = self._kept(self.device.upload(held.offsets, "lists"))
+        self.bounds = starts.arg, gpu.view(starts.array[1:])
         rank = held.rank if len(held.rank) else np.zeros(1, np.uint32)
         self.rank = self._kept(self.device.upload(rank.astype(np.uint32, copy=False), "ranks"))
         ledger = self.device.ledger
@@ -112,42 +117,27 @@ class Passing:
         self._arrays.append(array)
         return array
 
-    @property
-    def source(self) -> str:
-        """Where they come from."""
-        assert self._oriented is not None
-        return "disk" if self._oriented.whole is None else "host"
-
-    @property
-    def entries(self) -> int:
-        """All of them."""
-        assert self._oriented is not None
-        return self._oriented.entries
-
-    @property
-    def bounds(self) -> tuple[Any, Any]:
-        """Where lists begin and end."""
-        return self._starts.arg, gpu.view(self._starts.array[1:])
-
     def held(self) -> Iterator[Part]:
-        """Each list once, a range at a time on the device."""
+        """Each list once, a range at a time on the device. When all were there, nothing of them is left on the host."""
         assert self._oriented is not None
         for lo, hi in self._oriented.ranges(self._fits):
             # The stream of the card waits for the lanes, which go over the range before, and they wait for it.
             self._send(self.device.stream, self._held.array, lo, hi)
             yield Part(lo, hi, self._offsets[lo], self._held.arg)
+        self._leave_host()
 
     def passing(self, theirs: Part) -> Iterator[Pass]:
         """The lists that may have a neighbour in common with those of a range: no lower ones."""
         assert self._oriented is not None
         timeline = Timeline()
         for number, (lo, hi) in enumerate(self._oriented.ranges(self._passing, theirs.first)):
-            stream, lists, items = lane = self._lanes[number % LANES]
+            lane = number % LANES
+            stream, lists, items = self._lanes[lane]
             found = list_items(lengths_of(self._offsets, lo, hi), lo)
-            with timeline.span(stream, self._lanes.index(lane), "copy", lists=hi - lo):
+            with timeline.span(stream, lane, "copy", lists=hi - lo):
                 self._send(stream, lists.array, lo, hi)
-                self._ring.send(stream, items.array, found)
-            with timeline.span(stream, self._lanes.index(lane), "kernel", lists=hi - lo):
+                self._copy(stream, items.array, found)
+            with timeline.span(stream, lane, "kernel", lists=hi - lo):
                 yield Pass(stream, Part(lo, hi, self._offsets[lo], lists.arg), items.arg, len(found))
         if timeline.records:
             gpu.synchronize()
@@ -156,21 +146,31 @@ class Passing:
     def _send(self, stream: gpu.Stream, target: Any, lo: int, hi: int) -> None:
         """Begin to copy the lists `lo` to `hi`, after what the stream has."""
         assert self._oriented is not None
+        assert self._buffer is not None
         begin, end = int(self._offsets[lo]), int(self._offsets[hi])
-        step = max(1, end - begin if self._oriented.whole is not None else len(self._buffer))
+        step = max(1, end - begin if self.source == "host" else len(self._buffer))
         for a in range(begin, end, step):
             b = min(a + step, end)
-            self._ring.send(stream, target[a - begin : b - begin], self._oriented.between(a, b, self._buffer))
-        self.device.count_copied(ENTRY * (end - begin))
+            self._copy(stream, target[a - begin : b - begin], self._oriented.between(a, b, self._buffer))
 
-    def close(self) -> None:
+    def _copy(self, stream: gpu.Stream, target: Any, source: np.ndarray) -> None:
+        assert self._ring is not None
+        self._ring.send(stream, target, source)
+        self.device.count_copied(source.nbytes)
+
+    def _leave_host(self) -> None:
         gpu.synchronize()
-        for array in self._arrays:
-            array.release()
         if self._oriented is not None:
             self._oriented.close()
-        if hasattr(self, "_stage"):
+            self._oriented, self._offsets = None, np.zeros(0, np.uint64)
+        if self._stage is not None:
             self._stage.release()
+            self._stage = self._ring = self._buffer = None
+
+    def close(self) -> None:
+        self._leave_host()
+        for array in self._arrays:
+            array.release()
 
 
 __all__ = ["ENTRY", "Passing", "least_bytes", "share_out", "shared_bytes"]

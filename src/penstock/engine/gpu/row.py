@@ -45,7 +45,7 @@ class RowKernels:
         parts.init, parts.emit, parts.row = usable(program.init), usable(program.emit), usable(program.row)
         parts.edge, parts.change = usable(program.edge or same), usable(program.change or still)
         parts.changing, parts.fold = program.change is not None, usable(program.change_by.combine)
-        parts.change_largest, parts.message_kind = program.change_by is MAX, np.dtype(program.message).type
+        parts.change_largest, parts.message_kind = program.change_by == MAX, np.dtype(program.message).type
         parts.tally, parts.tallied, parts.numbered = usable(nothing), False, False
         parts.put = inlined(_made("put", "def put(m, i, j, value):\n    m[i] = value\n"))
         parts.frontier, parts.lanes, parts.block = False, 1, BLOCK
@@ -176,7 +176,7 @@ class RowRun:
             self._take(window)
         if program.change:
             parts = gpu.download(self.scalars.array)[along.CHANGES :]
-            self.change = float(parts.max() if program.change_by is MAX else parts.sum())
+            self.change = float(parts.max() if program.change_by == MAX else parts.sum())
         self.stream.synchronize()
         self.step += 1
         figures: dict[str, Any] = {"seconds": time.perf_counter() - began, "windows": len(self.rows.windows)}
