@@ -21,6 +21,7 @@ from penstock.memory import tasks  # noqa: E402
 tasks.BLOCK, tasks.HEAVY, tasks.SEGMENT = 4, 60, 256
 
 import penstock as pk  # noqa: E402
+from engine.test_edge_state import Killed, killed_after  # noqa: E402
 from penstock.config import settings  # noqa: E402
 from penstock.engine.gpu.devices import Member  # noqa: E402
 from penstock.errors import DoesNotFit  # noqa: E402
@@ -289,3 +290,34 @@ def test_pages_that_another_device_has_on_the_host(graphs: dict[str, Graph]) -> 
             assert pages.source == "host"
             assert host.used - held < len(whole) * 4096 // 2
         assert contents(lender, None) == list(range(len(whole)))
+
+
+PLACES: dict[str, dict[str, Any]] = {
+    "cpu": {"device": "cpu"},
+    "one": {"device": "gpu"},
+    "P": {"device": "gpu", "gpu_devices": 2, "gpu_strategy": "P"},
+    "S": {"device": "gpu", "gpu_devices": 3, "gpu_strategy": "S"},
+}
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [("P", "P"), ("S", "S"), ("cpu", "P"), ("P", "one"), ("one", "S"), ("S", "cpu")]
+)
+@pytest.mark.parametrize("name", ["pagerank", "bfs"])
+def test_several_go_on_from_a_checkpoint(
+    graphs: dict[str, Graph], name: str, first: str, second: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From where they were themselves, or others."""
+    graph, options = graphs["directed"], OPTIONS[name]
+    right = pk.run(name, graph, device="cpu", **options).table
+    saved: dict[str, Any] = {"checkpoint": tmp_path / "saved", "checkpoint_every": "1", "threads": 2}
+    with killed_after(1, monkeypatch), pytest.raises(Killed):
+        pk.run(name, graph, **options, **saved, **PLACES[first])
+    found = pk.run(name, graph, **options, **saved, **PLACES[second])
+    assert found.stats["resumed_at"] == 1
+    assert found.stats["device"] == PLACES[second]["device"]
+    assert found.stats.get("gpu_devices", 1) == PLACES[second].get("gpu_devices", 1)
+    if name == "bfs":
+        assert found.table.equals(right)
+    else:
+        np.testing.assert_allclose(found.table.column("rank").to_numpy(), right.column("rank").to_numpy(), rtol=1e-12)

@@ -237,7 +237,7 @@ def test_explained(built: Built) -> None:
     streamed = pk.explain("pagerank", graph, device="gpu", gpu_memory_limit=least)
     assert "streamed from pinned host memory" in str(streamed)
     assert json.loads(json.dumps(streamed.as_dict()))["stages"][0]["gpu"]["plan"]["resident"] is False
-    assert "on the CPU" in str(pk.explain("pagerank", graph, device="gpu", gpu_devices=2, checkpoint="/tmp/none"))
+    assert "over 2 devices" in str(pk.explain("pagerank", graph, device="gpu", gpu_devices=2, checkpoint="/tmp/none"))
 
 
 @pytest.mark.parametrize("after", ["gpu", "cpu"])

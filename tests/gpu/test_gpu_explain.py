@@ -98,13 +98,18 @@ def test_times_by_rates(graph: Graph) -> None:
         assert "some GPU" in str(pk.explain("pagerank", graph, device="gpu"))
 
 
-def test_what_runs_on_the_cpu_says_why(graph: Graph, tmp_path: Path) -> None:
-    text = str(pk.explain("pagerank", graph, device="gpu", gpu_devices=2, checkpoint=tmp_path / "saved"))
-    assert "on the CPU: runs over several GPUs with a checkpoint are on the CPU" in text
-    assert "arcs: in memory" in text
+def test_what_runs_on_the_cpu_says_why(graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    several: dict[str, Any] = {"device": "gpu", "gpu_devices": 2, "gpu_memory_limit": "1GB", "checkpoint": tmp_path}
+    text = str(pk.explain("pagerank", graph, **several))
+    assert "on the CPU" not in text
+    assert "over 2 devices" in text
     # One of them is enough for a row program.
-    assert "on the CPU" not in str(pk.explain("cdlp", graph, device="gpu", gpu_devices=2, checkpoint=tmp_path))
+    assert "over 2 devices" not in str(pk.explain("cdlp", graph, **several))
     assert "GPU" not in str(pk.explain("pagerank", graph, device="cpu"))
+    monkeypatch.setattr("penstock.engine.place.FORMS", {"sweep"})
+    text = str(pk.explain("pagerank", graph, device="gpu"))
+    assert "on the CPU: combine programs run on the CPU" in text
+    assert "arcs: in memory" in text
 
 
 def test_the_command_line(graph: Graph) -> None:

@@ -36,18 +36,16 @@ def place(program: Program, store: Store, settings: Settings, *, loaded: bool = 
     number = int(settings.device.partition(":")[2] or 0)
     if number >= gpu.count():
         raise UsageError(f"device {settings.device}: there are only {gpu.count()} GPUs, numbered from 0")
-    why = unfit(program, store, settings)
+    why = unfit(program, store)
     return ("cpu", why) if why else ("gpu", "")
 
 
-def unfit(program: Program, store: Store, settings: Settings) -> str:
+def unfit(program: Program, store: Store) -> str:
     """Why a program cannot be run on a GPU, wherever there is one."""
     if program.form not in FORMS:
         return f"{program.form} programs run on the CPU"
     if store.vertices >= 1 << 32:
         return "a graph of 2**32 vertices or more runs on the CPU"
-    if settings.checkpoint is not None and settings.gpu_devices > 1 and not one_gpu(program):
-        return "runs over several GPUs with a checkpoint are on the CPU"
     return ""
 
 

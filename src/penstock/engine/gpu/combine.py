@@ -198,6 +198,11 @@ class CombineRun(Held):
         """The numbers that a checkpoint holds."""
         return {name: getattr(self, name) for name in ("step", "change", "pulling", "before", "unseen")}
 
+    def go_on(self, numbers: Mapping[str, Any]) -> None:
+        """From where a checkpoint with these was made."""
+        for name in self.noted():
+            setattr(self, name, numbers[name])
+
     def _emit(self) -> None:
         program, slots = self.program, self.slots
         if program.numbered and not program.tally:
@@ -399,17 +404,16 @@ def _alone(
     return kind(engine, device, program, planned, params, slots, vectors, active)
 
 
-def _resumed(
+def _restored(
     engine: Engine,
     program: Combine,
-    params: dict[str, Any],
     slots: Slots,
     vectors: dict[str, np.ndarray],
     arcs: dict[str, tuple[np.ndarray, ...]],
     saver: Checkpoint,
     found: dict[str, Any],
-) -> CombineRun:
-    """A run that goes on from what an earlier one saved, on this device or another."""
+) -> tuple[dict[str, np.ndarray], np.ndarray | None, Mapping[str, Any]]:
+    """What an earlier run saved, on this device or another: the state, what is active, and its numbers."""
     state = {
         name: vectors[name] if name in vectors else engine.vectors.make(slots.count, kind, name, lanes=program.lanes)
         for name, kind in program.fields().items()
@@ -417,10 +421,7 @@ def _resumed(
     front = np.zeros(bits.words_for(slots.count), np.uint64)
     named = named_arcs({side: dict(zip(program.edge_state, fields, strict=True)) for side, fields in arcs.items()})
     numbers = saver.restore(found, {**state, **named, "front.bits": front}, engine.vectors.drop)
-    held = _alone(engine, program, params, slots, {**vectors, **state}, front if program.frontier else None)
-    for name in held.noted():
-        setattr(held, name, numbers[name])
-    return held
+    return {**vectors, **state}, front if program.frontier else None, numbers
 
 
 def run(
@@ -439,18 +440,18 @@ def run(
     stats, saver = engine.stats, engine.checkpoint
     held: CombineRun | DevicesRun
     with stats.phase("prepare"):
+        arcs, first, numbers = arc_vectors(engine, program, plan), vectors, None
+        if saver is not None and (found := saver.begin(program, params, slots.seeds)) is not None:
+            first, active, numbers = _restored(engine, program, slots, vectors, arcs, saver, found)
         if engine.settings.gpu_devices > 1 and not one_gpu(program):
             from penstock.engine.gpu.devices import DevicesRun
 
-            held, saver = DevicesRun(engine, program, params, slots, vectors, active), None
+            held = DevicesRun(engine, program, params, slots, first, active)
         else:
-            arcs = arc_vectors(engine, program, plan)
-            found = saver.begin(program, params, slots.seeds) if saver is not None else None
-            if saver is not None and found is not None:
-                held = _resumed(engine, program, params, slots, vectors, arcs, saver, found)
-            else:
-                held = _alone(engine, program, params, slots, vectors, active)
-            held.arcs_on_host = OnHost(arcs, plan.edge_window_bytes, found is not None)
+            held = _alone(engine, program, params, slots, first, active)
+            held.arcs_on_host = OnHost(arcs, plan.edge_window_bytes, numbers is not None)
+        if numbers is not None:
+            held.go_on(numbers)
     try:
         with stats.phase("load"):
             held.open_sides()
@@ -467,7 +468,6 @@ def run(
                 stats.iteration(program=program.name, **held.superstep())
                 bar.advance(1)
                 if saver is not None and saver.due(held.step):
-                    assert isinstance(held, CombineRun)
                     with stats.phase("checkpoint"):
                         saver.save(held.vectors(), held.noted(), engine.vectors.drop)
                 if not program.frontier and until is None:

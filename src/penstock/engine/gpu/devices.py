@@ -9,7 +9,7 @@ tell each other is the messages.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from penstock.engine.gpu.kernels import combine as along
 from penstock.engine.gpu.kernels import merge as between
 from penstock.engine.gpu.layout import BITS, Layout
 from penstock.engine.gpu.plan import arcs_asked, device_sides
+from penstock.engine.kernels import bits
 from penstock.engine.monoid import MAX
 from penstock.engine.plan import keeping
 from penstock.engine.program import Combine
@@ -363,6 +364,24 @@ class DevicesRun:
         found = self._each(Member.read_change)
         return float(max(found) if self.program.change_by == MAX else sum(found))
 
+    # ---- checkpoints
+
+    def vectors(self) -> dict[str, np.ndarray]:
+        """What a checkpoint holds, the same as of one device."""
+        front, found = np.zeros(bits.words_for(self.slots.count), np.uint64), self.finish()
+        front[: min(len(front), len(found))] = found[: len(front)]
+        return {**dict(zip(self.program.state, self.host_state, strict=True)), "front.bits": front}
+
+    def noted(self) -> dict[str, Any]:
+        """The numbers that a checkpoint holds: directions are chosen by the first."""
+        return self.members[0].noted() | {"change": self.change}
+
+    def go_on(self, numbers: Mapping[str, Any]) -> None:
+        """From where a checkpoint with these was made."""
+        self.step, self.change = numbers["step"], numbers["change"]
+        for member in self.members:
+            member.go_on(numbers)
+
     # ---- the end
 
     def publish(self, vectors: dict[str, np.ndarray]) -> None:
@@ -375,10 +394,7 @@ class DevicesRun:
         self._each(lambda member: member.stream.synchronize())
         self._each(Member.keep)
         with self.members[0].device.on():
-            bits = gpu.download(self.members[0].front.array)
-        padded = np.zeros(-(-len(bits) // 2) * 2, np.uint32)
-        padded[: len(bits)] = bits
-        return padded.view(np.uint64)
+            return self.members[0].waiting()
 
     def close(self) -> None:
         """Give the devices' memory back."""

@@ -87,7 +87,7 @@ def on_device(
     try:
         device, why = place(program, store, settings, loaded=card is not None)
     except UsageError as error:
-        not_here, why = str(error).removeprefix(f"device {settings.device}: "), unfit(program, store, settings)
+        not_here, why = str(error).removeprefix(f"device {settings.device}: "), unfit(program, store)
         device = "cpu" if why else "gpu"
     if device != "gpu":
         return OnDevice(device, why, not_here) if why or not_here else None
