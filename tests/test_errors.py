@@ -33,6 +33,7 @@ def test_exit_codes() -> None:
         "DamagedStore": 1,
         "VertexNotFound": 2,
         "DoesNotFit": 3,
+        "DeviceFull": 3,
         "DiskFull": 3,
     }
 

@@ -46,6 +46,7 @@ def test_gpu_everywhere(built: Built, name: str, place: str) -> None:
             result = at(place, partial(pk.run, name, graph, **options))
         except PenstockError as error:
             raise AssertionError(where) from error
+        assert result.stats.get("why_not_gpu") is None, where
         try:
             cases.compare(name, cases.found(name, result), built.answer(name, shape, undirected, options))
         except AssertionError as error:
