@@ -55,6 +55,12 @@ def arcs() -> pa.Table:
     return pa.table({"source": source, "target": target})
 
 
+def many_arcs() -> pa.Table:
+    """For so many pages that budgets matter."""
+    ends = np.random.default_rng(1).integers(0, 20_000, (2, 1_000_000))
+    return pa.table({"source": ends[0], "target": ends[1]})
+
+
 def once(function: Any, *, before: Any = None) -> Any:
     """The function, which is interrupted when it is first called."""
     calls = []
@@ -172,9 +178,7 @@ def test_pages_that_a_run_opens_on_a_loaded_graph_are_in_its_budget(
 ) -> None:
     """At a size for which budgets matter; so kernels are not run, which no decision about memory depends on."""
     monkeypatch.setattr(gpu.Launcher, "__call__", lambda *args: None)
-    ends = np.random.default_rng(1).integers(0, 20_000, (2, 1_000_000))
-    many_arcs = pa.table({"source": ends[0], "target": ends[1]})
-    with pk.ingest(many_arcs, tmp_path / "many.pen", page_size=4096, duplicates="keep") as many:
+    with pk.ingest(many_arcs(), tmp_path / "many.pen", page_size=4096, duplicates="keep") as many:
         many.load("out", device="gpu", memory_limit="200MB", gpu_memory_limit=2_000_000, threads=2)
         assert many.card is not None
         many.card.close_pages()
@@ -190,9 +194,7 @@ def test_a_run_leaves_the_pages_of_a_loaded_graph_where_they_are(
 ) -> None:
     """Also one with little memory, and one on the CPU; unless it has no room at all beside them."""
     monkeypatch.setattr(gpu.Launcher, "__call__", lambda *args: None)
-    ends = np.random.default_rng(1).integers(0, 20_000, (2, 1_000_000))
-    many_arcs = pa.table({"source": ends[0], "target": ends[1]})
-    with pk.ingest(many_arcs, tmp_path / "many.pen", page_size=4096, undirected=True, duplicates="keep") as many:
+    with pk.ingest(many_arcs(), tmp_path / "many.pen", page_size=4096, undirected=True, duplicates="keep") as many:
         many.load(device="gpu", memory_limit="200MB", gpu_memory_limit=4_000_000, threads=2)
         pk.run("pagerank", many, **FEW)  # its state takes some of the device from the pages
         assert many.card is not None
