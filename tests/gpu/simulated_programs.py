@@ -10,11 +10,15 @@ import numpy as np
 import pytest
 
 import penstock as pk
+from engine import test_each
 from engine.test_rare_programs import CHECKS, graph
 from penstock.config import settings
+from penstock.engine.cpu import each as on_cpu
 from penstock.engine.engine import Engine
-from penstock.engine.program import Combine, Sweep
+from penstock.engine.near import Near
+from penstock.engine.program import Combine, Sweep, iterations
 from penstock.errors import DoesNotFit
+from penstock.memory import card as card_module
 from penstock.memory import gpu
 from penstock.memory.gpu import devices
 
@@ -22,6 +26,44 @@ from penstock.memory.gpu import devices
 @pytest.mark.parametrize("check", CHECKS)
 def test_rare_programs(check: Any, tmp_path: Path) -> None:
     check("gpu", tmp_path)
+
+
+@pytest.mark.parametrize("check", test_each.CHECKS)
+def test_each_vertex(check: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(on_cpu, "run", None)
+    check("gpu", tmp_path)
+
+
+def test_vectors_go_home_where_there_is_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between programs that do not fit together, and to the CPU for what does not fit beside them."""
+    monkeypatch.setattr(Near, "room", lambda *_: False)
+    for check in test_each.CHECKS:
+        (tmp_path / check.__name__).mkdir()
+        check("gpu", tmp_path / check.__name__)
+
+
+def test_the_next_run_finds_the_memory_of_the_last_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While there is plenty; and all of it is given back at the end."""
+    made, empty = [], gpu.empty
+    monkeypatch.setattr(gpu, "empty", lambda *given: made.append(given) or empty(*given))
+    with test_each.vectors("gpu", test_each.graph(tmp_path)) as shared:
+        card, step = shared.engine.gpu, test_each.STEP
+        asked = {"vectors": shared.of(step), "slots": shared.slots, "until": iterations(1)}
+        shared.engine.run(step, **asked)
+        shared.equal("y", 3)
+        made.clear()
+        for _ in range(2):
+            shared.engine.run(step, **asked)
+            shared.equal("y", 3)
+        assert not made
+        assert card.free > card.ledger.free
+        room = card.free  # what was kept goes for what needs it
+        card.empty(room, np.uint8, "all that is left").release()
+        assert card.free == card.ledger.free == room
+        monkeypatch.setattr(card_module, "PLENTY", 1)  # and where there is not plenty nothing is kept
+        shared.engine.run(step, **asked)
+        assert card.free == card.ledger.free
+    assert card.ledger.used == 0
 
 
 def wrong(v, p):

@@ -22,7 +22,7 @@ from penstock.algorithms.job import Job, how_many
 from penstock.algorithms.shared import Shared, stages_of
 from penstock.engine.explain import Stage
 from penstock.engine.monoid import SUM
-from penstock.engine.program import Combine, iterations
+from penstock.engine.program import Combine, Each, iterations
 from penstock.errors import UsageError
 from penstock.result import Result
 from penstock.store.reader import Store
@@ -91,6 +91,13 @@ UP = Combine(
 """One superstep: what the vertices of a level hand to those before them."""
 
 
+def scaled(v, p):
+    return v.total * p.scale
+
+
+SCALE = Each(name="scale", state={"total": "float64"}, params={"scale": 1.0}, update=scaled)
+
+
 def betweenness(
     job: Job,
     *,
@@ -118,8 +125,7 @@ def betweenness(
         if source < shared.slots.active:  # from others no path leads anywhere
             dependencies(job, shared, source)
             searches += 1
-    for lo, hi in shared.pieces():
-        shared["total"][lo:hi] *= scale
+    shared.each(SCALE, scale=scale)
     return job.result(shared.slots, {"betweenness": shared["total"]}, searches=searches)
 
 
@@ -127,7 +133,8 @@ def dependencies(job: Job, shared: Shared, source: int) -> None:
     """Add the share of each vertex in the shortest paths from one source."""
     engine, vectors = job.engine, shared.of(DOWN)
     shared.fill("level", FAR)
-    shared["level"][source], shared["paths"][source] = 0, 1.0
+    shared.put("level", source, 0)
+    shared.put("paths", source, 1.0)
     found = engine.run(DOWN, vectors=vectors, active=shared.of_numbers([source]), slots=shared.slots)
     # The last superstep reached nobody, and the source itself takes no share.
     for depth in range(found.steps - 1, 1, -1):

@@ -25,10 +25,16 @@ FAR = np.uint32(0xFFFFFFFF)
 """The level of a vertex that was not reached."""
 
 
-def init(v, p):
+def init32(v, p):
     if v.seed > 0:
-        return v.number, np.uint32(0), True
-    return v.number, FAR, False
+        return np.uint32(v.number), np.uint32(0), True
+    return np.uint32(0xFFFFFFFF), FAR, False
+
+
+def init64(v, p):
+    if v.seed > 0:
+        return np.uint64(v.number), np.uint32(0), True
+    return np.uint64(0xFFFFFFFFFFFFFFFF), FAR, False
 
 
 def wants(v, p):
@@ -45,7 +51,7 @@ def program(number: np.dtype) -> Combine:
         name="bfs",
         state={"parent": number, "level": "uint32"},
         reads=("seed", "number"),
-        init=init,
+        init=init32 if number == np.uint32 else init64,
         message=NUMBER,
         combine=FIRST,
         wants=wants,
@@ -64,7 +70,6 @@ def bfs(
     until = None if max_depth is None else iterations(max_depth)
     outcome = job.engine.run(program(number_dtype(job.store)), seeds=job.seeds(source), until=until)
     level, parent = outcome.state["level"], outcome.state["parent"]
-    parent[level == FAR] = np.iinfo(parent.dtype).max
     return job.result(
         outcome,
         {"level": level, "parent": parent},

@@ -18,7 +18,7 @@ from penstock.algorithms.job import Job
 from penstock.algorithms.shared import Shared, stages_of
 from penstock.engine.explain import Stage
 from penstock.engine.monoid import OR
-from penstock.engine.program import Combine
+from penstock.engine.program import Combine, Each
 from penstock.engine.words import count_ones
 from penstock.result import Result
 from penstock.store.reader import Store
@@ -52,6 +52,22 @@ def meet_harmonic(v, arriving, p):
     fresh = arriving & ~v.seen
     count = float(count_ones(fresh))
     return v.seen | fresh, fresh, v.reached + count, v.far + count / (p.step + 1), fresh != 0
+
+
+def nearness(v, p):
+    return v.reached, v.reached / v.far * (p.scale * v.reached) / p.others if v.far > 0 else 0.0
+
+
+def nearness_harmonic(v, p):
+    return v.reached, v.far * p.scale
+
+
+def ending(harmonic: bool) -> Each:
+    """From sums of distances to what is asked for."""
+    return Each(
+        name="nearness", state={"reached": "float64", "far": "float64"}, params={"scale": 1.0, "others": 1.0},
+        update=nearness_harmonic if harmonic else nearness,
+    )  # fmt: skip
 
 
 def program(harmonic: bool) -> Combine:
@@ -88,23 +104,17 @@ def closeness(
     shared = Shared(job.engine, [search])
     for at in range(0, len(chosen), BATCH):
         traverse(job, shared, search, chosen[at : at + BATCH])
-    reached, far = shared["reached"], shared["far"]
-    for lo, hi in shared.pieces():
-        if harmonic:
-            far[lo:hi] *= scale
-            continue
-        r, total = reached[lo:hi], far[lo:hi]
-        nearness = np.divide(r, total, out=np.zeros(hi - lo), where=total > 0)
-        far[lo:hi] = nearness * (scale * r) / max(n - 1, 1)
+    shared.each(ending(harmonic), scale=scale, others=max(n - 1, 1))
     batches = -(-len(chosen) // BATCH)
-    return job.result(shared.slots, {"closeness": far}, searches=len(chosen), batches=batches)
+    return job.result(shared.slots, {"closeness": shared["far"]}, searches=len(chosen), batches=batches)
 
 
 def traverse(job: Job, shared: Shared, search: Combine, sources: np.ndarray) -> None:
     """Add the distances from a batch of sources."""
     shared.fill("seen", 0)
     for bit, source in enumerate(sources.tolist()):
-        shared["seen"][source] = shared["fresh"][source] = np.uint64(1 << bit)
+        for name in ("seen", "fresh"):
+            shared.put(name, source, np.uint64(1 << bit))
     job.engine.run(
         search,
         params={"sources": len(sources)},

@@ -11,9 +11,9 @@ import pyarrow as pa
 from penstock.algorithms.job import Job
 from penstock.config import Settings
 from penstock.edges import Edges
-from penstock.engine.engine import Outcome
+from penstock.engine.engine import Outcome, Until
 from penstock.engine.plan import sides_of
-from penstock.engine.program import Combine, Program, change_below, iterations
+from penstock.engine.program import Combine, Each, Program, change_below, iterations
 from penstock.engine.vectors import let_go
 from penstock.errors import UsageError
 from penstock.graph import Graph
@@ -26,10 +26,12 @@ def run(program: Program, graph: Graph, settings: Settings, options: dict[str, A
     bound the supersteps and the change that goes on."""
     if not isinstance(program, Program):
         raise UsageError(f"{program!r} is neither the name of an algorithm nor a program")
+    if isinstance(program, Each):
+        raise UsageError(f"program {program.name} sees no arcs: it is for what is done between other programs")
     job = Job(graph, settings, program.name, options)
     rest = dict(options)
     source, most, tol = rest.pop("source", None), rest.pop("max_iter", None), rest.pop("tol", None)
-    until = None
+    until: Until | None = None
     if tol is not None:
         until = change_below(float(tol), int(most or 1 << 31))
     elif most is not None:

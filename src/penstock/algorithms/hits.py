@@ -19,7 +19,7 @@ from penstock.algorithms.pagerank import check
 from penstock.algorithms.shared import Shared, stages_of
 from penstock.engine.explain import Stage
 from penstock.engine.monoid import SUM
-from penstock.engine.program import Combine, iterations
+from penstock.engine.program import Combine, Each, iterations
 from penstock.result import Result
 from penstock.store.reader import Store
 
@@ -64,6 +64,24 @@ HUBS = Combine(
 )  # fmt: skip
 
 
+def moved(v, p):
+    return abs(v.hub * p.scale - v.before)
+
+
+MOVED = Each(
+    name="hits moved", state={"hub": "float64", "before": "float64"}, params={"scale": 1.0}, measure=moved,
+    measured="float64",
+)  # fmt: skip
+"""How far the hubs are from those before."""
+
+
+def scaled(v, p):
+    return v.hub * p.scale
+
+
+SCALE = Each(name="hits scale", state={"hub": "float64"}, params={"scale": 1.0}, update=scaled)
+
+
 def hits(
     job: Job,
     *,
@@ -73,27 +91,29 @@ def hits(
     """Hubs and authorities."""
     check(0, tol, max_iter)
     engine, shared = job.engine, Shared(job.engine, [AUTHORITIES, HUBS])
-    slots, state = shared.slots, shared.of(HUBS)
+    slots = shared.slots
     for name in ("hub", "authority"):
         shared.fill(name, 1 / max(job.store.vertices, 1))
     done, change, scale = 0, np.inf, 1.0
     while job.store.active and done < max_iter and change >= tol:
         for program in (AUTHORITIES, HUBS):
-            outcome = engine.run(program, params={"scale": scale}, vectors=state, slots=slots, until=iterations(1))
+            outcome = engine.run(
+                program, params={"scale": scale}, vectors=shared.of(HUBS), slots=slots, until=iterations(1)
+            )
             scale = 1 / outcome.change  # what was emitted last is divided by its sum when it is used next
         change = distance(shared, scale)
         done += 1
-    for lo, hi in [*shared.pieces(), (slots.active, slots.count)]:
-        state["hub"][lo:hi] *= scale
-    columns = {name: state[name] for name in ("hub", "authority")}
+    shared.each(SCALE, scale=scale)
+    shared.put("hub", slots.body, shared.value("hub", slots.body) * scale)
+    columns = {name: shared[name] for name in ("hub", "authority")}
     return job.result(slots, columns, iterations=done, residual=float(change), converged=bool(change < tol))
 
 
 def distance(shared: Shared, scale: float) -> float:
     """The L1 distance of the scaled hubs from those before."""
-    hub, before, slots = shared["hub"], shared["before"], shared.slots
-    moved = sum(float(np.abs(hub[lo:hi] * scale - before[lo:hi]).sum()) for lo, hi in shared.pieces())
-    return moved + slots.rest * abs(hub[-1] * scale - before[-1])
+    slots, total = shared.slots, float(shared.each(MOVED, scale=scale).total)
+    hub, before = (float(shared.value(name, slots.body)) for name in ("hub", "before"))
+    return total + slots.rest * abs(hub * scale - before)
 
 
 def stages(store: Store, *, max_iter: int = 100, tol: float = 1e-8) -> list[Stage]:

@@ -76,6 +76,7 @@ class Job:
         **notes: Any,
     ) -> Result:
         """A result from vectors by slot."""
+        self.engine.home(*columns.values())
         slots = outcome if isinstance(outcome, Slots) else outcome.slots
         nulls = dict(nulls or {})
 

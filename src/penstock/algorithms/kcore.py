@@ -15,8 +15,8 @@ import numpy as np
 from penstock.algorithms.job import Job
 from penstock.algorithms.shared import Shared, stages_of
 from penstock.engine.explain import Stage
-from penstock.engine.monoid import SUM
-from penstock.engine.program import Combine, iterations
+from penstock.engine.monoid import MIN, SUM
+from penstock.engine.program import Combine, Each, iterations
 from penstock.result import Result
 from penstock.store.reader import Store
 
@@ -63,46 +63,47 @@ PEEL = Combine(
 )  # fmt: skip
 
 
+def degree_of(v, p):
+    return v.degree
+
+
+FEWEST = Each(
+    name="kcore fewest", state={"degree": "uint32", "core": "uint32"}, chosen=stays, measure=degree_of, fold=MIN,
+)  # fmt: skip
+"""The least degree of those who are still there."""
+
+
+def goes(v, p):
+    return v.core == LEFT and v.degree < p.k
+
+
+def go(v, p):
+    return v.degree, np.uint32(p.k - 1)
+
+
+REMOVE = Each(
+    name="kcore remove", state={"degree": "uint32", "core": "uint32"}, params={"k": 1}, chosen=goes, update=go,
+)  # fmt: skip
+
+
 def kcore(job: Job) -> Result:
     """Core numbers of the vertices."""
     engine, shared = job.engine, Shared(job.engine, [DEGREES, PEEL])
-    slots, core = shared.slots, shared["core"]
+    slots = shared.slots
     # A vertex may not be in a page of its own in one of the directions of `along`, but it has a slot.
     engine.run(DEGREES, vectors=shared.of(DEGREES), slots=slots, until=iterations(1))
-    for lo, hi in shared.pieces():
-        core[lo:hi] = LEFT
+    shared.fill("core", LEFT)
+    shared.put("core", slots.body, 0)
     cascades = 0
     k = 1
-    while (least := fewest(shared)) is not None:
+    while (left := shared.each(FEWEST)).count:
         # No vertex has fewer than this: all cores between are empty.
-        k = max(k, least + 1)
-        active = remove(shared, k)
+        k = max(k, int(left.total) + 1)
+        active = shared.members(REMOVE, k=k)
         outcome = engine.run(PEEL, params={"k": k}, vectors=shared.of(PEEL), active=active, slots=slots)
         cascades += outcome.steps
     largest = k - 1 if slots.active else 0
-    return job.result(slots, {"core": core}, types={"core": "int64"}, largest=largest, cascades=cascades)
-
-
-def fewest(shared: Shared) -> int | None:
-    """The least degree of those who are still there."""
-    found: list[int] = []
-    for lo, hi in shared.pieces():
-        there = shared["degree"][lo:hi][shared["core"][lo:hi] == LEFT]
-        if len(there):
-            found.append(int(there.min()))
-    return min(found, default=None)
-
-
-def remove(shared: Shared, k: int) -> np.ndarray:
-    """Take those of fewer than `k` arcs out; the set of them."""
-
-    def goes(lo: int, hi: int) -> np.ndarray:
-        core = shared["core"][lo:hi]
-        few = (core == LEFT) & (shared["degree"][lo:hi] < k)
-        core[few] = k - 1
-        return few
-
-    return shared.matching(goes)
+    return job.result(slots, {"core": shared["core"]}, types={"core": "int64"}, largest=largest, cascades=cascades)
 
 
 def stages(store: Store) -> list[Stage]:

@@ -22,7 +22,7 @@ from penstock.algorithms.wcc import wcc
 from penstock.engine.explain import Stage
 from penstock.engine.monoid import FIRST, MAX, MIN, SUM
 from penstock.engine.plan import number_dtype
-from penstock.engine.program import NUMBER, Along, Combine
+from penstock.engine.program import NUMBER, Along, Combine, Each
 from penstock.engine.representatives import Representatives
 from penstock.errors import UsageError
 from penstock.result import Result
@@ -83,6 +83,31 @@ def join_colour(v, colour, p):
     return (v.colour if colour == v.colour else v.component), v.colour, colour == v.colour
 
 
+def is_bare(v, p):
+    return v.component == p.none and v[1] == 0
+
+
+def own(v, p):
+    return v.number, v[1]
+
+
+def is_root(v, p):
+    return v.component == p.none and v.colour == v.number
+
+
+def itself(v, p):
+    return v.number
+
+
+def is_busiest(v, p):
+    return v.component == p.none and ways(v, p) == p.most
+
+
+def ways(v, p):
+    """Pairs of an arc in and an arc out."""
+    return np.float64(v.in_left) * np.float64(v.out_left)
+
+
 class Programs:
     """The steps, for vertex numbers of this type."""
 
@@ -99,6 +124,26 @@ class Programs:
             )  # fmt: skip
 
         self.none = none
+        self.bare = {
+            side: Each(
+                name="bare", state={"component": number, side: degree}, reads=("number",), params={"none": none},
+                chosen=is_bare, update=own,
+            )
+            for side in ("in_left", "out_left")
+        }  # fmt: skip
+        """Those who have no arcs in, or none out, become components of their own."""
+        self.roots = Each(
+            name="roots", state=state, reads=("number",), params={"none": none}, chosen=is_root, update=own
+        )
+        """So do those that have their own colour."""
+        self.uncolour = Each(name="uncolour", state={"colour": number}, reads=("number",), update=itself)
+        ends = {"component": number, "in_left": degree, "out_left": degree}
+        self.most = Each(
+            name="most ways", state=ends, params={"none": none}, chosen=is_left, measure=ways, measured="float64",
+            fold=MAX,
+        )  # fmt: skip
+        """The most ways through a vertex, and which have them."""
+        self.busiest = Each(name="busiest", state=ends, params={"none": none, "most": 0.0}, chosen=is_busiest)
         self.trims = {"in_left": trim("in_left", "out", lose_in), "out_left": trim("out_left", "in", lose_out)}
         self.forward = Combine(
             name="forward", state=state, params=rooted, init=untouched, message=NUMBER, combine=FIRST,
@@ -136,7 +181,7 @@ def scc(job: Job) -> Result:
     names = Representatives(job.engine)
     search = Search(job)
     rounds = search.run()
-    slots, component = search.slots, search.component
+    slots, component = search.slots, search.shared["component"]
     with job.stats.phase("label"):
         components = names.give(component)
     component[slots.body] = slots.body
@@ -152,12 +197,13 @@ class Search:
         self.engine, store = job.engine, job.store
         self.programs = programs_of(store)
         self.shared = Shared(job.engine, self.programs.all())
-        self.slots, self.component = self.shared.slots, self.shared["component"]
+        self.slots = self.shared.slots
         self.shared.fill("component", self.programs.none)
+        sides = {side: self.shared[f"{side}_left"] for side in ("in", "out")}
         for lo, hi in self.shared.pieces():
-            for side in ("in", "out"):
-                self.shared[f"{side}_left"][lo:hi] = store.vertex_column(f"{side}_degree").read(lo, hi)
-        self.left = self.shared.matching(lambda lo, hi: np.ones(hi - lo, bool))
+            for side, left in sides.items():
+                left[lo:hi] = store.vertex_column(f"{side}_degree").read(lo, hi)
+        self.left = self.shared.equal("component", self.programs.none)
 
     def run(self) -> int:
         """Until nothing is left; how many rounds of colouring it took."""
@@ -182,51 +228,32 @@ class Search:
         are left leads to one who has none in, so the two sides do not disturb each other."""
         gone = self.gone()
         for side, program in self.programs.trims.items():
-            bare = self.left & self.shared.equal(side, 0)
-            self.become_own(bare)
+            bare = self.shared.members(self.programs.bare[side])
             self.engine.run(program, vectors=self.shared.of(program), active=gone | bare, slots=self.slots)
         self.gone()
-
-    def become_own(self, chosen: np.ndarray) -> None:
-        """Make each of these vertices stand for its component."""
-        bits = chosen.view(np.uint8)
-        for lo, hi in self.shared.pieces():
-            here = np.flatnonzero(np.unpackbits(bits[lo // 8 : (hi + 7) // 8], bitorder="little", count=hi - lo))
-            self.component[lo:hi][here] = lo + here
-
-    def uncolour(self) -> None:
-        """Each vertex has its own number for a colour."""
-        for lo, hi in self.shared.pieces():
-            self.shared["colour"][lo:hi] = np.arange(lo, hi)
 
     def take_giant(self) -> None:
         """Forward and backward from the vertex of most ways through it."""
         root = self.busiest()
         params = {"none": self.programs.none, "root": self.programs.none.dtype.type(root)}
-        self.uncolour()
+        self.shared.each(self.programs.uncolour)
         start = self.shared.of_numbers([root])
-        self.component[root] = root
+        self.shared.put("component", root, root)
         for program in (self.programs.forward, self.programs.backward):
             self.engine.run(program, params=params, vectors=self.shared.of(program), active=start, slots=self.slots)
 
     def busiest(self) -> int:
         """Of those who are left, the one with the most pairs of an arc in and an arc out."""
-        best, most = 0, -1.0
-        for lo, hi in self.shared.pieces():
-            ways = self.shared["in_left"][lo:hi].astype(np.float64) * self.shared["out_left"][lo:hi]
-            ways[self.component[lo:hi] != self.programs.none] = -1.0
-            at = int(ways.argmax())
-            if ways[at] > most:
-                best, most = lo + at, float(ways[at])
-        return best
+        found = self.shared.members(self.programs.busiest, most=float(self.shared.each(self.programs.most).total))
+        word = int(np.flatnonzero(found)[0])
+        return 64 * word + (int(found[word]) & -int(found[word])).bit_length() - 1
 
     def colour(self) -> None:
         """Colour each by the smallest number that reaches it; who reaches the vertex of that number is with it."""
-        vectors, colour = self.shared.of(self.programs.colour), self.shared["colour"]
-        self.uncolour()
+        vectors = self.shared.of(self.programs.colour)
+        self.shared.each(self.programs.uncolour)
         self.engine.run(self.programs.colour, vectors=vectors, active=self.left, slots=self.slots)
-        roots = self.left & self.shared.matching(lambda lo, hi: colour[lo:hi] == np.arange(lo, hi, dtype=colour.dtype))
-        self.become_own(roots)
+        roots = self.shared.members(self.programs.roots)
         self.engine.run(self.programs.join, vectors=vectors, active=roots, slots=self.slots)
 
 

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from penstock.engine.cpu.each import Chosen
 from penstock.engine.engine import Engine
 from penstock.engine.explain import Stage
-from penstock.engine.program import Combine
+from penstock.engine.program import Combine, Each
 from penstock.engine.vectors import Slots
 from penstock.errors import DoesNotFit
 
 PIECE = 1 << 18
-"""Slots looked at together between programs; a multiple of 64."""
+"""Slots looked at together between programs."""
 
 
 def width_of(
@@ -52,9 +53,10 @@ def stages_of(
 
 
 class Shared:
-    """The fields of some programs, and other vectors, made once: `shared["level"]`.
+    """The fields of some programs, and other vectors, made once: `shared["level"]` is one to read and to write here.
 
-    Where one of the programs must split its state, they all lie in files and are touched a piece at a time.
+    Where one of the programs must split its state, they all lie in files and are touched a piece at a time. Between
+    programs on a GPU they stay there, as long as they are only asked for by `each`, `fill`, `put`, `value` and `equal`.
     """
 
     def __init__(
@@ -77,6 +79,8 @@ class Shared:
             name: engine.vectors.make(self.slots.count, kind, name, lanes=wide.get(name, 1), spilled=self.split)
             for name, kind in kinds.items()
         }
+        engine.near.offer(*self._vectors.values())
+        self._equal: dict[str, Each] = {}
 
     def _must_split(self, programs: list[Combine], kinds: Mapping[str, np.dtype], wide: Mapping[str, int]) -> bool:
         """Plan all programs beside the vectors that are not theirs, so that what cannot fit is said at once."""
@@ -93,6 +97,7 @@ class Shared:
         return split
 
     def __getitem__(self, name: str) -> np.ndarray:
+        self.engine.near.home(self._vectors[name], changing=True)
         return self._vectors[name]
 
     def of(self, program: Combine) -> dict[str, np.ndarray]:
@@ -108,22 +113,40 @@ class Shared:
 
     def fill(self, name: str, value: Any) -> None:
         """Give all slots one value."""
+        if self.engine.near.fill(self._vectors[name], value):
+            return
+        vector = self[name]
         for lo, hi in self.pieces():
-            self[name][lo:hi] = value
-        self[name][self.slots.active :] = value
+            vector[lo:hi] = value
+        vector[self.slots.active :] = value
 
-    def matching(self, test: Callable[[int, int], np.ndarray]) -> np.ndarray:
-        """The set of the vertices with arcs for which `test(lo, hi)` holds."""
-        words = np.zeros((self.slots.count + 63) // 64, np.uint64)
-        bytes_of = words.view(np.uint8)
-        for lo, hi in self.pieces():
-            packed = np.packbits(test(lo, hi), bitorder="little")
-            bytes_of[lo // 8 : lo // 8 + len(packed)] = packed
-        return words
+    def put(self, name: str, slot: int, value: Any) -> None:
+        """Give one slot a value."""
+        if not self.engine.near.fill(self._vectors[name], value, slot, slot + 1):
+            self._vectors[name][slot] = value
+
+    def value(self, name: str, slot: int) -> Any:
+        """That of one slot."""
+        return self.engine.near.value(self._vectors[name], slot)
+
+    def each(self, program: Each, *, members: bool = False, **params: Any) -> Chosen:
+        """Run a program that sees vertices by themselves."""
+        return self.engine.each(program, self._vectors, params=params, slots=self.slots, members=members)
+
+    def members(self, program: Each, **params: Any) -> np.ndarray:
+        """The set of the vertices with arcs that it chooses."""
+        found = self.each(program, members=True, **params).members
+        assert found is not None
+        return found
 
     def equal(self, name: str, value: Any) -> np.ndarray:
         """The set of the vertices with arcs that have this value in a vector."""
-        return self.matching(lambda lo, hi: self[name][lo:hi] == value)
+        kind = self._vectors[name].dtype
+        if name not in self._equal:
+            self._equal[name] = Each(
+                name=f"equal {name}", state={name: kind}, params={"wanted": kind.type(0)}, chosen=_has
+            )
+        return self.members(self._equal[name], wanted=kind.type(value))
 
     def of_numbers(self, numbers: Iterable[int]) -> np.ndarray:
         """The set of these vertices."""
@@ -131,6 +154,10 @@ class Shared:
         for number in numbers:
             words[number >> 6] |= np.uint64(1 << (number & 63))
         return words
+
+
+def _has(v, p):
+    return v[0] == p.wanted
 
 
 __all__ = ["PIECE", "Shared", "stages_of"]

@@ -158,7 +158,7 @@ def distances(job: Job, seeds: list[int], column: str, delta: float | None, dtyp
     known = weights(job.store, column)
     params = {"delta": width(job, known.typical) if delta is None else delta}
     for kind, certain in kinds(job.store, known, dtype):
-        outcome = job.engine.run(program(kind, column, bounded=not certain), seeds=seeds, params=params)
+        outcome = job.engine.run(program(kind, column, bounded=not certain), seeds=seeds, params=params, stays=True)
         if known.real:
             if nearest(job, outcome.state["distance"]) < 0:
                 raise InputError(f"edge column {column!r} of {job.store.path} holds NaN, which is no length")

@@ -93,12 +93,15 @@ def surfer(
     vectors = {name: engine.vectors.make(slots.count, kind, name) for name, kind in FIELDS.items()}
     for name in ("rank", "restart", "sink"):
         fill(name, vectors[name])
+    engine.near.offer(*vectors.values())
     strength = {"strength": vectors["strength"]}
     engine.run(along(STRENGTH, weight), vectors=strength, slots=slots, until=iterations(1))
-    return engine.run(
+    outcome = engine.run(
         along(SURF, weight),
         params={"damping": damping},
         vectors=vectors,
         slots=slots,
         until=change_below(tol, max_iter),
     )
+    engine.home(outcome.state["rank"])
+    return outcome

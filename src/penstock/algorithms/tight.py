@@ -7,16 +7,15 @@ number fit into one word, the least word tells both; else the hops come first, a
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from penstock.algorithms.job import Job
 from penstock.engine.engine import Outcome
-from penstock.engine.monoid import ARGMIN, MIN, Monoid, pair, pair_number, pair_value
+from penstock.engine.monoid import ARGMIN, MAX, MIN, Monoid, pair, pair_number, pair_value
 from penstock.engine.plan import number_dtype, sides_of
-from penstock.engine.program import Combine
+from penstock.engine.program import Combine, Each
 from penstock.engine.vectors import Slots
 from penstock.errors import UsageError
 from penstock.store.reader import Store
@@ -27,9 +26,7 @@ FAR: dict[str, Any] = {"uint32": FAR32, "int64": FAR64, "float32": np.float32(np
 UNSEEN = np.uint32(0xFFFFFFFF)
 """The hops of such a vertex."""
 PIECE = 1 << 20
-"""Vertices looked at together, as vectors may be larger than memory."""
-LOOK = 1 << 16
-"""As many by one thread, so that what is made of them stays in its cache."""
+"""Vertices moved together, as vectors may be larger than memory."""
 
 
 def emit(v, p):
@@ -45,38 +42,37 @@ def longer_real(distance, e, p):
     return distance + e[0] if e[0] == e[0] else -np.inf
 
 
-def nearest(job: Job, distance: np.ndarray) -> Any:
-    """The least distance; that of none is the greatest there is."""
-    return min(_pieces(job, distance, np.min), default=np.inf)
+def was_reached(v, p):
+    return v.distance != p.far
+
+
+def nearest(job: Job, distance: np.ndarray) -> float:
+    """The least distance, where distances are real; that of none is the greatest there is."""
+    least = Each(name="nearest", state={"distance": distance.dtype}, measure=emit, measured="float64", fold=MIN)
+    return float(job.engine.each(least, {"distance": distance}).total)
 
 
 def farthest(job: Job, distance: np.ndarray) -> int:
     """The greatest distance that was found, where distances are integers; 0 if none was."""
-
-    def most(piece: np.ndarray) -> int:
-        # One more is the least there is, for what was not reached.
-        return int((piece + piece.dtype.type(1)).max())
-
-    return max(0, max(_pieces(job, distance, most), default=0) - 1)
-
-
-def _pieces(job: Job, distance: np.ndarray, look: Callable[[np.ndarray], Any]) -> list[Any]:
-    """What a look at each piece finds, by all threads: NumPy lets go of the GIL."""
-    starts, found = iter(range(0, len(distance), LOOK)), list[Any]()
-
-    def task(worker: int) -> None:
-        for at in starts:
-            found.append(look(distance[at : at + LOOK]))
-
-    job.engine.team.run(task, alone=len(distance) <= PIECE)
-    job.engine.vectors.drop()
-    return found
+    far = FAR[str(distance.dtype)]
+    most = Each(
+        name="farthest", state={"distance": distance.dtype}, params={"far": far}, chosen=was_reached, measure=emit,
+        fold=MAX,
+    )  # fmt: skip
+    found = job.engine.each(most, {"distance": distance})
+    return int(found.total) if found.count else 0
 
 
-def init_parent(v, p):
+def init_parent32(v, p):
     if v.seed > 0:
-        return v.distance, np.uint32(0), v.number, True
-    return v.distance, UNSEEN, v.number, False
+        return v.distance, np.uint32(0), np.uint32(v.number), True
+    return v.distance, UNSEEN, np.uint32(0xFFFFFFFF), False
+
+
+def init_parent64(v, p):
+    if v.seed > 0:
+        return v.distance, np.uint32(0), np.uint64(v.number), True
+    return v.distance, UNSEEN, np.uint64(0xFFFFFFFFFFFFFFFF), False
 
 
 def unseen(v, p):
@@ -110,7 +106,7 @@ def parents_narrow(weight: str) -> Combine:
         state={"distance": "uint32", "hops": "uint32", "parent": "uint32"},
         reads=("seed", "number"),
         columns=(weight,),
-        init=init_parent,
+        init=init_parent32,
         message="uint64",
         emit=emit_pair,
         edge=longer_pair,
@@ -129,7 +125,7 @@ def hops_wide(kind: str, weight: str, number: np.dtype) -> Combine:
         reads=("seed", "number"),
         params={"far": FAR[kind].item()},
         columns=(weight,),
-        init=init_parent,
+        init=init_parent32 if number == np.uint32 else init_parent64,
         message=kind,
         emit=emit,
         edge=bounded64 if kind == "int64" else longer_real,
@@ -177,7 +173,7 @@ def parents_wide(kind: str, weight: str, number: np.dtype) -> Combine:
         state={"distance": kind, "hops": "uint32", "parent": number},
         reads=("number",),
         columns=(weight,),
-        init=init_parent,
+        init=init_parent32 if number == np.uint32 else init_parent64,
         message="complex128",
         emit=emit_wide,
         edge=longer_wide32 if kind == "float32" else longer_wide,
@@ -201,6 +197,7 @@ def make_room(job: Job, program: Combine, vectors: dict[str, np.ndarray], slots:
     for name, array in vectors.items():
         if isinstance(array.base, np.memmap):
             continue
+        job.engine.home(array)
         moved = job.engine.vectors.make(len(array), array.dtype, name, spilled=True)
         for at in range(0, len(array), PIECE):
             moved[at : at + PIECE] = array[at : at + PIECE]
@@ -211,10 +208,9 @@ def make_room(job: Job, program: Combine, vectors: dict[str, np.ndarray], slots:
 def find_parents(job: Job, found: Outcome, kind: str, column: str) -> tuple[np.ndarray, Any]:
     """The parents, and what stands for none."""
     engine, number, vectors = job.engine, number_dtype(job.store), found.state
-    none = np.iinfo(number).max
     first, *more = parent_programs(kind, column, number)
     make_room(job, first, vectors, found.slots)
-    outcome = engine.run(first, vectors=vectors, slots=found.slots)
+    outcome = engine.run(first, vectors=vectors, slots=found.slots, stays=True)
     for program in more:
         longest = farthest(job, vectors["distance"]) if kind == "int64" else 0
         if max((outcome.steps + 1) * job.store.vertices, longest) >= 1 << 53:
@@ -222,13 +218,9 @@ def find_parents(job: Job, found: Outcome, kind: str, column: str) -> tuple[np.n
         vectors.clear()
         make_room(job, program, outcome.state, found.slots)
         vectors |= outcome.state
-        outcome = engine.run(program, vectors=vectors, slots=found.slots)
+        outcome = engine.run(program, vectors=vectors, slots=found.slots, stays=True)
     vectors |= outcome.state
-    parent, hops = outcome.state["parent"], outcome.state["hops"]
-    for at in range(0, len(hops), PIECE):
-        parent[at : at + PIECE][hops[at : at + PIECE] == UNSEEN] = none
-    engine.vectors.drop()
-    return parent, none
+    return outcome.state["parent"], np.iinfo(number).max
 
 
 def check_parents(store: Store, column: str) -> None:

@@ -23,4 +23,8 @@ def still(v, new, p):
     return 0.0
 
 
-__all__ = ["always", "nothing", "same", "still"]
+def leave(s, i, j, new):
+    """Store nothing."""
+
+
+__all__ = ["always", "leave", "nothing", "same", "still"]

@@ -15,9 +15,10 @@ import numpy as np
 
 from penstock.config import Settings
 from penstock.engine.checkpoint import Checkpoint
+from penstock.engine.near import Near
 from penstock.engine.place import one_gpu, place
 from penstock.engine.plan import Plan, arcs_of, keeping, make_plan, stream_bytes
-from penstock.engine.program import Combine, Program
+from penstock.engine.program import Combine, Each, Program
 from penstock.engine.vectors import Slots, Vectors, in_file
 from penstock.errors import DoesNotFit, UsageError
 from penstock.memory.cache import Policy
@@ -28,6 +29,7 @@ from penstock.observe.stats import Stats
 from penstock.store.reader import Store
 
 if TYPE_CHECKING:
+    from penstock.engine.cpu.each import Chosen
     from penstock.engine.gpu.plan import DevicePlan
     from penstock.memory.card import Card
     from penstock.observe.energy import Meter
@@ -96,6 +98,8 @@ class Engine:
             card = None
         self._gpu, self._lent = card, card is not None
         self._meter: Meter | None = None
+        self.near = Near()
+        """The vectors that lie on the GPU between programs."""
         self.sources: set[str] = set()
         """Where a GPU had arcs from: itself, the host, the disk."""
         self._counted = card.team_counts() if card is not None else (0, 0, 0, 0)
@@ -103,6 +107,7 @@ class Engine:
         """Of what was run on a GPU."""
         self.by_turns: tuple[Program, ...] = ()
         """Programs that an algorithm will run, one after the other and again."""
+        self._of_programs: dict[tuple[int, str], tuple[Program, Any]] = {}
         self.bytes_read = 0
         self.hits = 0
 
@@ -126,20 +131,15 @@ class Engine:
         active: np.ndarray | None = None,
         until: Until | None = None,
         slots: Slots | None = None,
+        stays: bool = False,
     ) -> Outcome:
         """Run a program to its end.
 
         `vectors` are arrays by slot for fields (changed in place) or reads of these names; fields that are all given
-        are not initialised. `active` is the first frontier, for a program that is not initialised.
+        are not initialised. `active` is the first frontier, for a program that is not initialised. With `stays`, what
+        it leaves may stay on the GPU until a later program takes it, or `home` is asked for it.
         """
-        values = dict(program.params)
-        for name, value in (params or {}).items():
-            if name not in values:
-                raise UsageError(
-                    f"program {program.name} has no parameter {name!r}; it has {', '.join(values) or 'none'}"
-                )
-            kind = type(values[name])
-            values[name] = kind(value) if kind in (int, float, bool) else value
+        values = _values(program, params)
         slots = slots or Slots(self.store, seeds)
         given = sum(array.nbytes for array in (vectors or {}).values() if not in_file(array))
         plan = self._planned(program, slots.count, given)
@@ -147,6 +147,11 @@ class Engine:
         self.programs.append(program)
         executor, device = self._executor(program, slots)
         self._make_room_for(program, plan, given, device)
+        alone = device == "gpu" and (self.settings.gpu_devices == 1 or bool(one_gpu(program)))
+        if not (alone and program.form == "combine" and self.checkpoint is None):
+            self.near.home(*(vectors or {}).values(), changing=True)
+            if device == "gpu":
+                self.gpu.drop_spare()
         if device != "gpu":
             return executor(self, program, plan, values, slots, dict(vectors or {}), active, until)
         from penstock.memory import gpu
@@ -154,9 +159,50 @@ class Engine:
         if self.settings.gpu_devices == 1:
             self.gpu.team(1)
         with gpu.using(self.gpu.number), self.stats.beside("run", self._metered()):
+            if alone and self.checkpoint is None:
+                self.near.card, self.near.keeping = self.gpu, stays
             found = executor(self, program, plan, values, slots, dict(vectors or {}), active, until)
         self.sources |= self.gpu.sources
         return found
+
+    def once(self, program: Program, what: str, make: Callable[[], Any]) -> Any:
+        """What is made of a program, once for this engine: to see that its functions are those of before takes longer
+        than many a superstep."""
+        key = id(program), what
+        if key not in self._of_programs:
+            self._of_programs[key] = program, make()
+        return self._of_programs[key][1]
+
+    def home(self, *vectors: np.ndarray) -> None:
+        """Have these vectors here, to be read and written."""
+        self.near.home(*vectors, changing=True)
+
+    def each(
+        self,
+        program: Each,
+        vectors: Mapping[str, np.ndarray],
+        *,
+        params: Mapping[str, Any] | None = None,
+        slots: Slots | None = None,
+        members: bool = False,
+    ) -> Chosen:
+        """Run a program that sees each vertex with arcs by itself: where its vectors are."""
+        from penstock.engine.cpu import each as on_cpu
+
+        values, slots = _values(program, params), slots or Slots(self.store)
+        chosen = {name: vectors[name] for name in program.state}
+        if self.near.card is not None and all(map(self.near.stays, chosen.values())):
+            from penstock.engine.gpu import each as on_gpu
+
+            with self.near.on():
+                if self.near.room(on_gpu.bytes_of(self, program, slots, chosen, members), chosen.values()):
+                    return on_gpu.run(self, program, values, slots, chosen, members)
+        self.near.home(*chosen.values(), changing=program.update is not None)
+        if self.settings.device == "reference":
+            from penstock.engine.reference import each as reference
+
+            return reference.run(self, program, values, slots, chosen, members)
+        return on_cpu.run(self, program, values, slots, chosen, members)
 
     def _planned(self, program: Program, slots: int, given: int) -> Plan:
         """The plan of a run; if it does not fit beside the pages of a loaded graph, they go."""
@@ -364,6 +410,7 @@ class Engine:
         self._scope = self.ledger.scope("topology")
 
     def close(self) -> None:
+        self.near.close()
         if self._gpu is not None and self._lent:
             self._return()
         elif self._gpu is not None:
@@ -379,6 +426,17 @@ class Engine:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self.close()
+
+
+def _values(program: Program, params: Mapping[str, Any] | None) -> dict[str, Any]:
+    """A program's parameters: those that are given, and for the others what it says itself."""
+    values = dict(program.params)
+    for name, value in (params or {}).items():
+        if name not in values:
+            raise UsageError(f"program {program.name} has no parameter {name!r}; it has {', '.join(values) or 'none'}")
+        kind = type(values[name])
+        values[name] = kind(value) if kind in (int, float, bool) else value
+    return values
 
 
 def _writable(folder: Path) -> bool:

@@ -1,5 +1,5 @@
-"""Programs: an algorithm in one of four forms. Functions are plain Python on numbers and named tuples; the engine
-compiles them, or calls them as they are (`reference`).
+"""Programs: an algorithm in one of four forms, and `Each` for what it does between them. Functions are plain Python on
+numbers and named tuples; the engine compiles them, or calls them as they are (`reference`).
 
 A function sees a vertex `v` as a named tuple of its state, of the columns the program `reads`, and where asked for of
 `number` (its internal number), `seed` (1 + its place among the seeds, 0 for all others) and `lane`. It sees `p`, the
@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from penstock.engine.monoid import MAX, SUM, Monoid
+from penstock.engine.monoid import MAX, MIN, SUM, Monoid
 from penstock.errors import UsageError
 
 Along = Literal["out", "in", "both"]
@@ -305,6 +305,41 @@ class Pair(Program):
             raise UsageError(f"program {self.name}: totals are numbers of 4 or 8 bytes, not {self.total!r}")
 
 
+def _given(v, p):
+    """The first state of fields that are all there."""
+
+
+@dataclass(frozen=True)
+class Each(Program):
+    """Each vertex with arcs by itself, without its arcs: what is done to the vectors of programs between these, where
+    they lie. All fields are given. Of the vertices that are `chosen`, numbers are added up and fields change."""
+
+    init: Callable[..., Any] = _given
+    chosen: Callable[..., Any] | None = None
+    """`chosen(v, p)`: whether the vertex is meant; by default all are."""
+    measure: Callable[..., Any] | None = None
+    """`measure(v, p)`: a number of a chosen vertex, before it changes."""
+    measured: Any = "int64"
+    """What the numbers are added up as: int64 or float64."""
+    fold: Monoid = SUM
+    """How they add up: SUM, MIN or MAX."""
+    update: Callable[..., Any] | None = None
+    """`update(v, p)`: the new fields of a chosen vertex, in their order."""
+
+    form = "each"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.chosen is None and self.measure is None and self.update is None:
+            raise UsageError(f"program {self.name} does nothing: give it chosen, measure or update")
+        if np.dtype(self.measured) not in (np.int64, np.float64):
+            raise UsageError(f"program {self.name} measures in int64 or float64, not {self.measured!r}")
+        if self.fold not in (SUM, MIN, MAX):
+            raise UsageError(f"program {self.name}: what is measured adds up by SUM, MIN or MAX, not {self.fold.name}")
+        if self.columns or {"seed", "lane"} & set(self.reads):
+            raise UsageError(f"program {self.name} sees vertices by themselves: no arcs, no seeds, no lanes")
+
+
 @dataclass(frozen=True)
 class Iterations:
     """Stop after so many supersteps, whatever they changed: an executor need not wait to see what that was."""
@@ -320,15 +355,33 @@ def iterations(count: int) -> Iterations:
     return Iterations(count)
 
 
-def change_below(bound: float, at_most: int) -> Callable[[int, float], bool]:
+@dataclass(frozen=True)
+class ChangeBelow:
     """Stop when the change of a superstep is below the bound, or after so many supersteps."""
-    return lambda step, change: change < bound or step >= at_most
+
+    bound: float
+    at_most: int
+
+    def __call__(self, step: int, change: float) -> bool:
+        return change < self.bound or step >= self.at_most
+
+
+def change_below(bound: float, at_most: int) -> ChangeBelow:
+    """Stop when the change of a superstep is below the bound, or after so many supersteps."""
+    return ChangeBelow(bound, at_most)
+
+
+def looks(until: Callable[[int, float], bool]) -> bool:
+    """Whether it may look at vectors that the program was given: ours do not."""
+    return not isinstance(until, Iterations | ChangeBelow)
 
 
 __all__ = [
     "NUMBER",
     "Bucketed",
+    "ChangeBelow",
     "Combine",
+    "Each",
     "Iterations",
     "Pair",
     "Program",
@@ -336,4 +389,5 @@ __all__ = [
     "Sweep",
     "change_below",
     "iterations",
+    "looks",
 ]

@@ -22,6 +22,8 @@ from penstock.store.reader import Direction, Store
 
 _PIECE = 1 << 22
 """Values of a column that are read at a time."""
+PLENTY = 4
+"""Of so many parts of the budget, one that is free is plenty."""
 
 _Key = tuple[str, tuple[int, int, int], tuple[str, ...]]
 """A direction, which of its pages, and which columns."""
@@ -90,6 +92,8 @@ class Card:
         self._team: list[Card] = []
         self._pages: dict[_Key, DevicePages] = {}
         self._columns: dict[str, Array] = {}
+        self._spare: dict[tuple[Any, Any], list[Array]] = {}
+        """By shape and type: what a run took that was like this, for the next one."""
         self._policy: Policy = "resident"
         self._host_bytes = 0
         self._before = Counts(0, 0, 0, 0)
@@ -156,6 +160,7 @@ class Card:
 
     def take_back(self) -> None:
         """The run is over."""
+        self.drop_spare()
         if self._loan.charge is not None:
             self._loan.charge.release()
         self._loan.run = self._loan.charge = None
@@ -171,7 +176,11 @@ class Card:
     def empty(self, shape: Any, dtype: Any, what: str) -> Array:
         """Memory as it was left."""
         kind = np.dtype(dtype)
+        if like := self._spare.get((_shape(shape), kind)):
+            return like.pop()
         size = int(np.prod(shape)) * kind.itemsize
+        if size > self.ledger.free:
+            self.drop_spare()
         if size > self.ledger.free:
             self._drop_columns()
         held = self.ledger.reserve(size, what)
@@ -192,6 +201,27 @@ class Card:
         found = self.empty(array.shape, array.dtype, what)
         gpu.fill(found.array, array)
         return found
+
+    def take(self, arrays: Iterable[Array]) -> None:
+        """Have back what a run is done with. While there is plenty it is kept for the next run, which will often ask
+        for the same: the driver takes as long to give memory, and to take it back, as a superstep."""
+        for array in arrays:
+            if self.ledger.free < self.ledger.limit // PLENTY:
+                array.release()
+            else:
+                self._spare.setdefault((array.array.shape, array.array.dtype), []).append(array)
+
+    @property
+    def free(self) -> int:
+        """What arrays may take, once nothing is kept for the next run."""
+        spare = sum(array.array.nbytes for like in self._spare.values() for array in like)
+        return self.ledger.free + spare
+
+    def drop_spare(self) -> None:
+        """Give back what is kept for the next run."""
+        for array in (array for like in self._spare.values() for array in like):
+            array.release()
+        self._spare.clear()
 
     def read_columns(self, names: Sequence[str], target: Any) -> None:
         """Copy a column of the active vertices to an array, or the sum of several. One alone stays for the next run if
@@ -273,7 +303,7 @@ class Card:
         """Close pages if there is no room for a run's state beside them; or, if the run will ask for others, beside the
         least of those."""
         there = all(self._holder(_key(side, columns), policy) is not None for side in sides)
-        if self.ledger.free < state + (0 if there else least):
+        if self.free < state + (0 if there else least):
             self.close_pages()
 
     def _there(self, key: _Key, policy: Policy) -> DevicePages | None:
@@ -324,6 +354,7 @@ class Card:
                 other.close_pages()
         self._before = self.read_counts()
         gpu.synchronize()
+        self.drop_spare()
         self._drop_columns()
         sides, self._pages = self._pages, {}  # first: one that could not be closed is none to go on with
         with ExitStack() as closing:
@@ -341,6 +372,10 @@ class Card:
         self._disband()
         with self.on():
             self.close_pages()
+
+
+def _shape(shape: Any) -> tuple[int, ...]:
+    return tuple(shape) if isinstance(shape, tuple) else (int(shape),)
 
 
 def _read(columns: Sequence[Blob], target: Any) -> None:

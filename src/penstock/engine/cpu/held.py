@@ -40,7 +40,7 @@ class Held:
         self.engine, self.program, self.plan, self.params, self.slots = engine, program, plan, params, slots
         self.store, self.team = engine.store, engine.team
         number = number_dtype(self.store)
-        self.kernels: CombineKernels = combine_kernels(program, number)
+        self.kernels: CombineKernels = engine.once(program, "on CPU", lambda: combine_kernels(program, number))
         self.sides = sides_of(self.store, program.along)
         if (program.lanes > 1 or program.edge_state) and self.sides.pull:
             self.sides = Sides(self.sides.pull, ())  # as planned: with lanes, and fields of arcs, nothing turns around

@@ -37,9 +37,7 @@ class BucketRun(CombineRun):
         self.least = self._array(1, kind, "least")
         self.limit = self.field.type(0)
         # What was packed at the start waits, as what becomes active later does.
-        front = gpu.download(self.front.array)
-        waiting = np.unpackbits(front.view(np.uint8), bitorder="little")[: self.slots.count]
-        gpu.fill(self.after.array, waiting)
+        self.unpack_front()
         self.next_front()
 
     def next_front(self) -> None:

@@ -19,7 +19,7 @@ from penstock.engine.gpu.plan import arcs_asked, device_sides, make_device_plan
 from penstock.engine.kernels import bits
 from penstock.engine.place import one_gpu
 from penstock.engine.plan import Plan, keeping
-from penstock.engine.program import Combine, Iterations
+from penstock.engine.program import Combine, Iterations, looks
 from penstock.engine.vectors import Slots
 from penstock.memory import gpu
 from penstock.memory.card import Array
@@ -400,7 +400,13 @@ def _alone(
     # In ranges a bucket would be one more pass: the order changes no result.
     kind = BucketRun if BucketRun.takes(program) and planned.ranges == 1 else CombineRun
     asked = [engine.store.direction(name) for name in arcs_asked(program, device_sides(program, engine.store))]
-    device.make_room(planned.state_bytes, planned.least_bytes, asked, program.columns, keeping(program))
+    near = engine.near
+    if planned.windows > 1:  # then the state lies on the host
+        near.home(*vectors.values(), changing=True)
+    there = near.nbytes(vectors.values())
+    if device.free + there < planned.state_bytes + planned.least_bytes:
+        near.leave(vectors.values())
+    device.make_room(planned.state_bytes - there, planned.least_bytes, asked, program.columns, keeping(program))
     return kind(engine, device, program, planned, params, slots, vectors, active)
 
 
@@ -458,7 +464,8 @@ def run(
         with stats.phase("run"), progress(program.name, total=None, unit="supersteps", settings=engine.settings) as bar:
             while not program.frontier or held.active:
                 if until is not None:
-                    held.publish(vectors)
+                    if looks(until):
+                        held.publish(vectors)
                     if until(held.step, held.change):
                         break
                 left = until.count - held.step if isinstance(until, Iterations) and saver is None else 0

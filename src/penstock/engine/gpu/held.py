@@ -68,8 +68,11 @@ class Held:
         self.engine, self.device, self.program, self.plan = engine, device, program, plan
         self.params, self.slots, self.stream = params, slots, device.stream
         self.store, number = engine.store, number_dtype(engine.store)
-        self.kernels = self.telling = gpu_kernels(program, number, BLOCK)
-        self.quiet = gpu_kernels(program, number, BLOCK, telling=False) if program.change else self.telling
+        once = engine.once
+        self.kernels = self.telling = once(program, "telling", lambda: gpu_kernels(program, number, BLOCK))
+        self.quiet = self.telling
+        if program.change:
+            self.quiet = once(program, "quiet", lambda: gpu_kernels(program, number, BLOCK, telling=False))
         self.sides = device_sides(program, engine.store)
         self.ranged, self.apart = plan.ranges > 1, plan.windows > 1
         """Whether far state comes range by range; whether near state comes window by window."""
@@ -97,6 +100,8 @@ class Held:
                 vectors[name] if name in vectors else read_column(engine, slots, name) if self._on_host(name) else None
                 for name in program.stored_reads()
             )
+        if engine.near.keeping and beside is None:
+            engine.near.offer(*self.host_state)
         self.host_message: np.ndarray | None = None
         widest = max(hi - lo for lo, hi in [*self.windows, (slots.body, slots.count)])
         self.length = max(1, widest if self.apart else self.hi - self.lo)
@@ -105,7 +110,11 @@ class Held:
         def shape(n: int) -> Any:
             return n if lanes == 1 else (n, lanes)
 
-        self.state = tuple(self._array(shape(length), host.dtype, "state") for host in self.host_state)
+        self.fresh: set[str] = set()
+        """The fields that lay on the device already."""
+        self.state = tuple(
+            self._state(name, shape(length), host) for name, host in zip(program.state, self.host_state, strict=True)
+        )
         self.reads = tuple(
             self._array(length, read_dtype(self.store, name) if host is None else host.dtype, "reads")
             for name, host in zip(program.stored_reads(), self.host_reads, strict=True)
@@ -131,6 +140,7 @@ class Held:
         self._parts: dict[str, tuple[Array, Array]] = {}
         self.fields: dict[str, ArcFields] = {}
         self._host_window: Reservation | None = None
+        self._finished = False
         try:
             self._begin(active)
         except BaseException:
@@ -141,13 +151,14 @@ class Held:
 
     def _begin(self, active: np.ndarray | None) -> None:
         """The first state, and what is active."""
-        program, slots = self.program, self.slots
+        program = self.program
         self._upload()
         if set(program.state) - self.theirs:
             self._initialise()
         elif active is not None:
-            given_active = np.unpackbits(active.view(np.uint8), bitorder="little")[: slots.count]
-            gpu.fill(self.after.array, np.pad(given_active, (0, slots.count - len(given_active))))
+            given_active = active.view(np.uint32)[: self.front.array.size]
+            gpu.fill(self.front.array[: len(given_active)], given_active)
+            self.unpack_front()
         if program.frontier:
             self.pack_front()
 
@@ -157,6 +168,19 @@ class Held:
             found.array.fill(value)
         self._arrays.append(found)
         return found
+
+    def _state(self, name: str, shape: Any, host: np.ndarray) -> Array:
+        """Room for a field; or what lies on the device of it, where all of it may."""
+        near = self.engine.near
+        if self.whole and name in self.theirs and (found := near.take(host)) is not None:
+            self.fresh.add(name)
+            return self._kept(found)
+        return self._array(shape, host.dtype, "state")
+
+    @property
+    def whole(self) -> bool:
+        """Whether the state lies here as one, and nowhere else."""
+        return not self.windowed and self.device is self.engine.near.card
 
     def _windows(self, ranges: int) -> list[tuple[int, int]]:
         cuts = np.unique(np.linspace(0, self.slots.body, ranges + 1).astype(np.int64))
@@ -210,6 +234,8 @@ class Held:
         if self.apart:
             return
         for name, mine, host in zip(self.program.state, self.state, self.host_state, strict=True):
+            if name in self.fresh:
+                continue
             if name in self.theirs:
                 gpu.fill(mine.array[: self.hi - self.lo], host[self.lo : self.hi])
             else:
@@ -297,9 +323,17 @@ class Held:
     def open_pages(self, names: Sequence[str], policy: Policy) -> dict[str, DevicePages]:
         columns = self.program.columns
         turns = self.engine.asked_by_turns(columns, policy)
-        return self.device.pages(names, columns, policy, state=self.plan.state_bytes, by_turns=turns)
+        state = self.plan.state_bytes + self.engine.near.nbytes()  # of other programs, too
+        return self.device.pages(names, columns, policy, state=state, by_turns=turns)
 
     # ---- what is active
+
+    def unpack_front(self) -> None:
+        """The frontier's bits become bytes of active vertices."""
+        count = self.slots.count
+        plain_kernel(each.unpack, BLOCK)(
+            self.stream, blocks(count), BLOCK, np.uint32(count), self.front.arg, self.after.arg
+        )
 
     def pack_front(self) -> None:
         """The bytes of active vertices become the frontier's bits; how many, and how many arcs they have."""
@@ -350,24 +384,37 @@ class Held:
 
     # ---- the end
 
-    def _copy_back(self) -> None:
+    def _copy_back(self, *, leaving: bool = False) -> None:
+        """The state to the host, but for what may stay."""
         self.stream.synchronize()
         if not self.apart:
             for mine, host in zip(self.state, self.host_state, strict=True):
-                gpu.download(mine.array, host)
+                if not (leaving and self._stays(host)):
+                    gpu.download(mine.array, host)
         for fields in self.fields.values():
             fields.save()
 
+    def _stays(self, host: np.ndarray) -> bool:
+        return self.whole and self.engine.near.stays(host)
+
     def finish(self) -> np.ndarray:
-        """Copy the state to the host; returns the frontier's bits."""
-        self._copy_back()
+        """Copy the state to the host, or leave it near; returns the frontier's bits."""
+        self._copy_back(leaving=True)
+        for mine, host in zip(self.state, self.host_state, strict=True):
+            if self._stays(host):
+                self._arrays.remove(mine)
+                self.engine.near.put(host, mine)
+        self._finished = True
         return self.waiting()
 
     def close(self) -> None:
         """Give the device's memory back."""
         self.stream.synchronize()
-        for array in self._arrays:
-            array.release()
+        if self._finished and self.whole:
+            self.device.take(self._arrays)
+        else:
+            for array in self._arrays:
+                array.release()
         self._arrays.clear()
         if self._host_window is not None:
             self._host_window.release()

@@ -265,6 +265,58 @@ def pack(block):
     return pack
 
 
+def unpack(block):
+    """Make bytes of bits. No program is in it."""
+
+    def unpack(size, front, marks):
+        n = np.uint32(cuda.grid(1))
+        if n < size:
+            marks[n] = np.uint8((front[n >> np.uint32(5)] >> (n & np.uint32(31))) & np.uint32(1))
+
+    return unpack
+
+
+def each(c):
+    """Of the slots below `size` that are chosen: how many and what was measured, by blocks; their new fields; and the
+    marks of those below `marked`."""
+    load, store, unpack, chosen, measure, update = c.load, c.store, c.unpack, c.chosen, c.measure, c.update
+    fold, zero, kind, measuring, updating, block = c.fold, c.zero, c.kind, c.measuring, c.updating, c.block
+
+    def each(size, marked, state, reads, params, scalars, marks, counts, totals):
+        tid = np.uint32(cuda.threadIdx.x)
+        n, step = np.uint32(cuda.grid(1)), np.uint32(cuda.gridsize(1))
+        numbers = cuda.shared.array(block, np.uint32)
+        sums = cuda.shared.array(block, kind)
+        p = unpack(params, scalars)
+        count, total = np.uint32(0), zero
+        while n < size:
+            v = load(state, reads, n, n, np.uint32(0))
+            here = chosen(v, p)
+            if n < marked:
+                marks[n] = np.uint8(1) if here else np.uint8(0)
+            if here:
+                count += np.uint32(1)
+                if measuring:
+                    total = kind(fold(total, kind(measure(v, p))))
+                if updating:
+                    store(state, n, np.uint32(0), update(v, p))
+            n = np.uint32(n + step)
+        numbers[tid], sums[tid] = count, total
+        half = np.uint32(block // 2)
+        cuda.syncthreads()
+        while half > np.uint32(0):
+            if tid < half:
+                numbers[tid] += numbers[tid + half]
+                if measuring:
+                    sums[tid] = kind(fold(sums[tid], sums[tid + half]))
+            half >>= np.uint32(1)
+            cuda.syncthreads()
+        if tid == np.uint32(0):
+            counts[cuda.blockIdx.x], totals[cuda.blockIdx.x] = numbers[0], sums[0]
+
+    return each
+
+
 TOGETHER = 2 if SIMULATED else WARP
 """Threads that look at a page's vertices. A simulated one is dear."""
 PER_VERTEX = 256
