@@ -26,6 +26,7 @@ FIGURES = {
     "devices": {"runs"},
     "mapreduce": {"bus", "sort on CPU", "sort in core", "sort out of core", "sort shares", "operations", "overlap"},
     "tests": {"tests"},
+    "algorithms": {"kcore on GPU", "kcore on CPU", "scc on GPU", "pagerank on CPU"},
     "big": {"pagerank", "bfs", "wcc", "sssp"},
 }
 
@@ -66,7 +67,9 @@ def test_a_section_runs_in_the_simulator(section: str, tmp_path: Path) -> None:
         assert figures["tests"]["passed"] > 0
     if section == "triangles":
         assert figures["passing"]["bytes_copied"] > 0
-    assert found["targets"] or section in ("devices", "triangles")
+    if section == "algorithms":
+        assert all(one["verified"] for name, one in figures.items() if name.endswith("CPU"))
+    assert found["targets"] or section in ("devices", "triangles", "algorithms")
     assert not folder.exists()
 
 
