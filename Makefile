@@ -4,9 +4,12 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+EMULATED := .venv-emulated
 JOBS ?= 2
 ARGS ?=
 CUDA ?= 13
+ORDER ?= random
+SEED ?= 0
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
@@ -15,16 +18,22 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .NOTPARALLEL:
 # Stamps are kept, or make would delete them as intermediate files and install again.
 .SECONDARY:
-.PHONY: help demo test test-networkx test-all lint format bench gpu docs clean
+.PHONY: help demo test test-emulated test-networkx test-all lint format bench gpu docs clean
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 demo: $(VENV)/.ready ## generate a graph several times its memory budget, rank it from disk, show the top ten
 	$(BIN)/python examples/demo.py $(ARGS)
 
 test: $(VENV)/.ready-test ## the fast tests
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -q -m "not slow" $(ARGS)
+
+# In an environment and with a cache of its own: in .venv tests of a GPU are to be skipped where there is none.
+test-emulated: ## the tests of a GPU, on one that is emulated; ORDER=eager, lazy or random, SEED=1 for another random one
+	@$(MAKE) --no-print-directory VENV=$(EMULATED) $(EMULATED)/.ready-emulated
+	NUMBA_CACHE_DIR=$(CURDIR)/$(EMULATED)/cache PYTHONPATH=tests EMULATED_ORDER=$(ORDER) EMULATED_SEED=$(SEED) \
+		$(EMULATED)/bin/python -m pytest -p emulator.plugin -n $(JOBS) --dist worksteal -q -m gpu $(ARGS)
 
 test-networkx: $(VENV)/.ready-test ## NetworkX's own tests, with Penstock as its backend
 	JOBS=$(JOBS) PYTHON=$(BIN)/python tests/networkx_suite.sh $(ARGS)
@@ -53,8 +62,8 @@ docs: $(VENV)/.ready-docs ## the documentation as a web site, in site/
 	$(BIN)/mkdocs build --strict --quiet
 	@echo "site/index.html"
 
-clean: ## remove all that make made: .venv, caches, demo and benchmark data
-	rm -rf $(VENV) demo bench-data build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis
+clean: ## remove all that make made: environments, caches, demo and benchmark data
+	rm -rf $(VENV) $(EMULATED) demo bench-data build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # pip, not python, is the witness: where Debian lacks python3-venv, a failed attempt leaves a python behind.

@@ -42,6 +42,20 @@ def test_vectors_go_home_where_there_is_no_room(tmp_path: Path, monkeypatch: pyt
         check("gpu", tmp_path / check.__name__)
 
 
+def test_networkx_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its functions share the engine's vectors, too."""
+    nx = pytest.importorskip("networkx")
+    network = nx.gnm_random_graph(14, 30, seed=1)
+    nx.set_edge_attributes(network, {edge: 1.0 + k for k, edge in enumerate(network.edges)}, "weight")
+    monkeypatch.setattr(nx.config.backends.penstock, "device", "gpu")
+    for name, options in (
+        ("betweenness_centrality", {}), ("betweenness_centrality", {"endpoints": True}), ("core_number", {}),
+        ("pagerank", {"personalization": {0: 1.0}}), ("closeness_centrality", {}),
+    ):  # fmt: skip
+        ours = getattr(nx, name)(network, backend="penstock", **options)
+        assert ours == pytest.approx(getattr(nx, name)(network, backend="networkx", **options), abs=1e-5)
+
+
 def test_the_next_run_finds_the_memory_of_the_last_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """While there is plenty; and all of it is given back at the end."""
     made, empty = [], gpu.empty

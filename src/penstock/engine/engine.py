@@ -151,6 +151,7 @@ class Engine:
         if not (alone and program.form == "combine" and self.checkpoint is None):
             self.near.home(*(vectors or {}).values(), changing=True)
             if device == "gpu":
+                self.near.leave()
                 self.gpu.drop_spare()
         if device != "gpu":
             return executor(self, program, plan, values, slots, dict(vectors or {}), active, until)
@@ -161,7 +162,10 @@ class Engine:
         with gpu.using(self.gpu.number), self.stats.beside("run", self._metered()):
             if alone and self.checkpoint is None:
                 self.near.card, self.near.keeping = self.gpu, stays
-            found = executor(self, program, plan, values, slots, dict(vectors or {}), active, until)
+            try:
+                found = executor(self, program, plan, values, slots, dict(vectors or {}), active, until)
+            finally:
+                self.near.keeping = False
         self.sources |= self.gpu.sources
         return found
 

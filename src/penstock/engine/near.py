@@ -54,7 +54,8 @@ class Near:
         return id(vector) in self._there
 
     def take(self, vector: np.ndarray) -> Array | None:
-        """What lies on the device of a vector, for a run that will change it and put it back."""
+        """What lies on the device of a vector, for a run that will change it and put it back; one that fails does not,
+        and the vector is lost."""
         found = self._there.pop(id(vector), None)
         return None if found is None else found[0]
 

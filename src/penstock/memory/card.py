@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from penstock.config import Settings
-from penstock.errors import DoesNotFit
+from penstock.errors import DeviceFull, DoesNotFit
 from penstock.memory import gpu
 from penstock.memory.cache import Policy
 from penstock.memory.frames import DevicePages
@@ -185,10 +185,20 @@ class Card:
             self._drop_columns()
         held = self.ledger.reserve(size, what)
         try:
-            return Array(gpu.empty(shape, kind), held, self.ledger)
+            return Array(self._given(shape, kind), held, self.ledger)
         except BaseException:
             held.release()
             raise
+
+    def _given(self, shape: Any, kind: np.dtype) -> Any:
+        """By the driver. Where others have taken what is in the budget, what is kept for later may be just enough."""
+        try:
+            return gpu.empty(shape, kind)
+        except DeviceFull:
+            if not self._spare:
+                raise
+        self.drop_spare()
+        return gpu.empty(shape, kind)
 
     def full(self, shape: Any, value: Any, dtype: Any, what: str) -> Array:
         """Memory filled with a value."""

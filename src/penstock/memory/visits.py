@@ -147,13 +147,21 @@ class Visits:
                 self._from_disk(missing[~stored], frames[~stored], launch, (missing[stored], frames[stored]))
 
     @contextmanager
-    def _beside_the_stream(self) -> Iterator[None]:
-        """Let the lanes begin after what the caller's stream has, and that go on after them."""
+    def _beside_the_stream(self, *, copies_wait: bool = True) -> Iterator[Callable[[Lane], None]]:
+        """Let the lanes begin after what the caller's stream has, and that go on after them. Without `copies_wait`,
+        they may begin to copy before that: then what is yielded is called for a lane before its first kernel."""
         before, lanes = self.stream.record(), (*self._lanes, self._here)
-        for lane in lanes:
-            lane.stream.wait(before)
+        late = set(lanes)
+
+        def kernels_wait(lane: Lane) -> None:
+            if lane in late:
+                late.remove(lane)
+                lane.stream.wait(before)
+
+        for lane in lanes if copies_wait else ():
+            kernels_wait(lane)
         try:
-            yield
+            yield kernels_wait
         finally:
             for lane in lanes:
                 self.stream.wait(lane.stream.record())
@@ -230,6 +238,7 @@ class Visits:
             a, b, order = self._batches[number]
             if not placed:
                 self._place(lane, np.arange(a, b), places)
+            kernels_wait(lane)
             with self._timeline.span(lane.stream, lane.name, "kernel", pages=b - a):
                 if number >= from_host:
                     self._check(lane, a, b - a)
@@ -249,8 +258,11 @@ class Visits:
                 self.stats["bytes_copied"] += copied
                 start(self._readers[thread], from_host + number, parcel.frames)
 
-        with self._beside_the_stream():
+        # Where pages lie as they did, a lane's frames are its own: it fills them while others still work on the last
+        # superstep, after its own kernels of that.
+        with self._beside_the_stream(copies_wait=not placed) as kernels_wait:
             if kept:
+                kernels_wait(self._here)
                 with self._timeline.span(self._here.stream, self._here.name, "kernel", pages=kept):
                     launch(self._here.stream, *self._first)
             self._fetched(from_disk, self._parcel, take, send_stored)

@@ -400,12 +400,13 @@ def _alone(
     # In ranges a bucket would be one more pass: the order changes no result.
     kind = BucketRun if BucketRun.takes(program) and planned.ranges == 1 else CombineRun
     asked = [engine.store.direction(name) for name in arcs_asked(program, device_sides(program, engine.store))]
-    near = engine.near
+    near, fields = engine.near, [vectors[name] for name in program.state if name in vectors]
+    near.home(*(vector for name, vector in vectors.items() if name not in program.state), changing=True)
     if planned.windows > 1:  # then the state lies on the host
-        near.home(*vectors.values(), changing=True)
-    there = near.nbytes(vectors.values())
+        near.home(*fields, changing=True)
+    there = near.nbytes(fields)
     if device.free + there < planned.state_bytes + planned.least_bytes:
-        near.leave(vectors.values())
+        near.leave(fields)
     device.make_room(planned.state_bytes - there, planned.least_bytes, asked, program.columns, keeping(program))
     return kind(engine, device, program, planned, params, slots, vectors, active)
 

@@ -155,7 +155,7 @@ class Held:
         self._upload()
         if set(program.state) - self.theirs:
             self._initialise()
-        elif active is not None:
+        elif active is not None and program.frontier:
             given_active = active.view(np.uint32)[: self.front.array.size]
             gpu.fill(self.front.array[: len(given_active)], given_active)
             self.unpack_front()

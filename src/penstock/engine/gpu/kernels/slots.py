@@ -300,6 +300,8 @@ def each(c):
                     total = kind(fold(total, kind(measure(v, p))))
                 if updating:
                     store(state, n, np.uint32(0), update(v, p))
+            if np.uint32(size - n) <= step:
+                break  # adding could pass zero
             n = np.uint32(n + step)
         numbers[tid], sums[tid] = count, total
         half = np.uint32(block // 2)

@@ -36,16 +36,16 @@ def _dependencies(G: NxGraph, places: Any, endpoints: bool) -> np.ndarray:
 
     with G.job("betweenness") as job:
         shared = Shared(job.engine, [DOWN, UP])
-        total, level, active = shared["total"], shared["level"], shared.slots.active
+        active = shared.slots.active
         for source in G.numbers[np.fromiter(places, np.int64)].tolist():
             if source >= active:  # no path leads anywhere
                 continue
             dependencies(job, shared, source)
             if endpoints:
-                reached = level[:active] != FAR
+                total, reached = shared["total"], shared["level"][:active] != FAR
                 total[:active] += reached
                 total[source] += np.count_nonzero(reached) - 2
-        return G.by_node(total, shared.slots).astype(np.float64)
+        return G.by_node(shared["total"], shared.slots).astype(np.float64)
 
 
 def _rescaled(
