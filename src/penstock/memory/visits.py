@@ -68,6 +68,8 @@ class Visits:
     """Where each page lies, as kernels count frames; the host's copy of `_frame_of`."""
     _frame_of: Any
     _sent: gpu.Event | None
+    _copied: gpu.Event | None = None
+    """When the last batch from the host's memory is here."""
     _stored: Pinned | None
     _stored_from: int
     _stored_to: int
@@ -147,21 +149,13 @@ class Visits:
                 self._from_disk(missing[~stored], frames[~stored], launch, (missing[stored], frames[stored]))
 
     @contextmanager
-    def _beside_the_stream(self, *, copies_wait: bool = True) -> Iterator[Callable[[Lane], None]]:
-        """Let the lanes begin after what the caller's stream has, and that go on after them. Without `copies_wait`,
-        they may begin to copy before that: then what is yielded is called for a lane before its first kernel."""
+    def _beside_the_stream(self) -> Iterator[None]:
+        """Let the lanes begin after what the caller's stream has, and that go on after them."""
         before, lanes = self.stream.record(), (*self._lanes, self._here)
-        late = set(lanes)
-
-        def kernels_wait(lane: Lane) -> None:
-            if lane in late:
-                late.remove(lane)
-                lane.stream.wait(before)
-
-        for lane in lanes if copies_wait else ():
-            kernels_wait(lane)
+        for lane in lanes:
+            lane.stream.wait(before)
         try:
-            yield kernels_wait
+            yield
         finally:
             for lane in lanes:
                 self.stream.wait(lane.stream.record())
@@ -238,7 +232,6 @@ class Visits:
             a, b, order = self._batches[number]
             if not placed:
                 self._place(lane, np.arange(a, b), places)
-            kernels_wait(lane)
             with self._timeline.span(lane.stream, lane.name, "kernel", pages=b - a):
                 if number >= from_host:
                     self._check(lane, a, b - a)
@@ -258,11 +251,8 @@ class Visits:
                 self.stats["bytes_copied"] += copied
                 start(self._readers[thread], from_host + number, parcel.frames)
 
-        # Where pages lie as they did, a lane's frames are its own: it fills them while others still work on the last
-        # superstep, after its own kernels of that.
-        with self._beside_the_stream(copies_wait=not placed) as kernels_wait:
+        with self._beside_the_stream():
             if kept:
-                kernels_wait(self._here)
                 with self._timeline.span(self._here.stream, self._here.name, "kernel", pages=kept):
                     launch(self._here.stream, *self._first)
             self._fetched(from_disk, self._parcel, take, send_stored)
@@ -337,14 +327,21 @@ class Visits:
                 self._start(lane, pages, places, launch)
 
     def _copy_runs(self, lane: Lane, found: list[tuple[int, int, int]]) -> None:
-        """Runs of pages of the host, each (first page, first frame, how many)."""
+        """Runs of pages of the host, each (first page, first frame, how many).
+
+        One batch after the other: all go over one bus. Two that share it may end together, their kernels run together
+        while nothing is copied, and the next two begin together again.
+        """
         assert self._stored is not None
+        if self._copied is not None:
+            lane.stream.wait(self._copied)
         copied = 0
         with self._timeline.span(lane.stream, lane.name, "copy") as told:
             for page, frame, count in found:
                 place = page - self._stored_from
                 copied += self._pool.copy_run(lane.stream, frame, self._stored.arrays, place, count)
             told["bytes"] = copied
+        self._copied = lane.stream.record()
         self.stats["bytes_copied"] += copied
 
     def _from_disk(
