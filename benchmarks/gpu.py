@@ -194,7 +194,7 @@ def _draw(output: Path) -> int:
     try:
         for path in draw(output):
             print(f"drawn: {path}")
-    except ImportError as error:
+    except (ImportError, SystemExit) as error:  # no matplotlib; no figures, as their sections failed
         print(f"not drawn: {error}")
         return 1
     return 0

@@ -11,7 +11,6 @@ from gpu_graphs import about, call, kronecker, middle, values
 from gpu_section import Section, table
 
 import penstock as pk
-from penstock.algorithms.registry import ALGORITHMS
 from penstock.graph import Graph
 
 FEW = 4
@@ -34,7 +33,7 @@ def options(graph: Graph) -> dict[str, dict[str, Any]]:
 def run(section: Section) -> None:
     graph = kronecker(section, section.sizes.scale if section.tiny else section.sizes.small - 2, weights=True)
     section.keep("graph", about(graph, section))
-    chosen = {name: given for name, given in options(graph).items() if name in ALGORITHMS}
+    chosen = options(graph)
     graph.load(device="gpu", columns=["weight"])
     results = {}
     for name, given in chosen.items():

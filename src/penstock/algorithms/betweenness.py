@@ -22,7 +22,7 @@ from penstock.algorithms.job import Job, how_many
 from penstock.algorithms.shared import Shared, stages_of
 from penstock.engine.explain import Stage
 from penstock.engine.monoid import SUM
-from penstock.engine.program import Combine, Each, iterations
+from penstock.engine.program import Combine, iterations
 from penstock.errors import UsageError
 from penstock.result import Result
 from penstock.store.reader import Store
@@ -91,13 +91,6 @@ UP = Combine(
 """One superstep: what the vertices of a level hand to those before them."""
 
 
-def scaled(v, p):
-    return v.total * p.scale
-
-
-SCALE = Each(name="scale", state={"total": "float64"}, params={"scale": 1.0}, update=scaled)
-
-
 def betweenness(
     job: Job,
     *,
@@ -125,7 +118,7 @@ def betweenness(
         if source < shared.slots.active:  # from others no path leads anywhere
             dependencies(job, shared, source)
             searches += 1
-    shared.each(SCALE, scale=scale)
+    shared.scale("total", scale)
     return job.result(shared.slots, {"betweenness": shared["total"]}, searches=searches)
 
 

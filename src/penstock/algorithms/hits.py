@@ -75,13 +75,6 @@ MOVED = Each(
 """How far the hubs are from those before."""
 
 
-def scaled(v, p):
-    return v.hub * p.scale
-
-
-SCALE = Each(name="hits scale", state={"hub": "float64"}, params={"scale": 1.0}, update=scaled)
-
-
 def hits(
     job: Job,
     *,
@@ -91,20 +84,17 @@ def hits(
     """Hubs and authorities."""
     check(0, tol, max_iter)
     engine, shared = job.engine, Shared(job.engine, [AUTHORITIES, HUBS])
-    slots = shared.slots
+    slots, state = shared.slots, shared.of(HUBS)
     for name in ("hub", "authority"):
         shared.fill(name, 1 / max(job.store.vertices, 1))
     done, change, scale = 0, np.inf, 1.0
     while job.store.active and done < max_iter and change >= tol:
         for program in (AUTHORITIES, HUBS):
-            outcome = engine.run(
-                program, params={"scale": scale}, vectors=shared.of(HUBS), slots=slots, until=iterations(1)
-            )
+            outcome = engine.run(program, params={"scale": scale}, vectors=state, slots=slots, until=iterations(1))
             scale = 1 / outcome.change  # what was emitted last is divided by its sum when it is used next
         change = distance(shared, scale)
         done += 1
-    shared.each(SCALE, scale=scale)
-    shared.put("hub", slots.body, shared.value("hub", slots.body) * scale)
+    shared.scale("hub", scale)
     columns = {name: shared[name] for name in ("hub", "authority")}
     return job.result(slots, columns, iterations=done, residual=float(change), converged=bool(change < tol))
 

@@ -133,6 +133,14 @@ class Shared:
         """Run a program that sees vertices by themselves."""
         return self.engine.each(program, self._vectors, params=params, slots=self.slots, members=members)
 
+    def scale(self, name: str, by: float) -> None:
+        """Multiply all of a vector, of real numbers."""
+        self.each(
+            Each(name="scale", state={name: self._vectors[name].dtype}, params={"by": 1.0}, update=_scaled), by=by
+        )
+        for slot in range(self.slots.active, self.slots.count):
+            self.put(name, slot, self.value(name, slot) * by)
+
     def members(self, program: Each, **params: Any) -> np.ndarray:
         """The set of the vertices with arcs that it chooses."""
         found = self.each(program, members=True, **params).members
@@ -154,6 +162,10 @@ class Shared:
         for number in numbers:
             words[number >> 6] |= np.uint64(1 << (number & 63))
         return words
+
+
+def _scaled(v, p):
+    return v[0] * p.by
 
 
 def _has(v, p):
