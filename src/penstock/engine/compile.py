@@ -109,11 +109,7 @@ def usable(function: Callable[..., Any]) -> Any:
 
 def make_kernel(template: Callable[..., Any], parts: SimpleNamespace, program: Program, *about: Any) -> Any:
     """A kernel from a template and the functions in `parts`; what it is made of is its key."""
-    key = fingerprint(
-        template.__qualname__,
-        [(name, getattr(program, name)) for name in sorted(program.__dataclass_fields__) if name != "name"],
-        *about,
-    )
+    key = fingerprint(template.__qualname__, program.makeup(), *about)
     made = template_kernel(template(parts), key, fastmath=FAST)
     return Guarded(made, program)
 

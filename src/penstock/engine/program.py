@@ -115,6 +115,10 @@ class Program:
     def fields(self) -> dict[str, np.dtype]:
         return {name: np.dtype(kind) for name, kind in self.state.items()}
 
+    def makeup(self) -> list[tuple[str, Any]]:
+        """All but its name: programs that are alike in this do the same, by the same kernels."""
+        return [(name, getattr(self, name)) for name in sorted(self.__dataclass_fields__) if name != "name"]
+
     def stored_reads(self) -> tuple[str, ...]:
         """The reads that take memory: all but those that a kernel can make up."""
         return tuple(name for name in self.reads if name not in ("number", "lane", "seed") or self.seeded == name)

@@ -65,9 +65,7 @@ _KEPT: dict[str, CombineKernels] = {}
 
 def combine_kernels(program: Combine, number: np.dtype) -> CombineKernels:
     """The kernels of a program; the same ones for a program that does the same."""
-    key = fingerprint(
-        [(name, getattr(program, name)) for name in sorted(program.__dataclass_fields__) if name != "name"], str(number)
-    )
+    key = fingerprint(program.makeup(), str(number))
     if key not in _KEPT:
         _KEPT[key] = CombineKernels(program, number)
     return _KEPT[key]

@@ -45,9 +45,8 @@ _KEPT: dict[str, Kernels] = {}
 
 def kernels_of(program: Program, *templates: ModuleType, constants: dict[str, Any], **functions: Any) -> Kernels:
     """The kernels of a program; the same ones for a program that does the same."""
-    fields = [(name, getattr(program, name)) for name in sorted(program.__dataclass_fields__) if name != "name"]
     about = tuple(sorted(constants.items()))
-    key = fingerprint(program.form, fields, about)
+    key = fingerprint(program.form, program.makeup(), about)
     if key not in _KEPT:
         known = {name: function for name, function in functions.items() if function is not None}
         _KEPT[key] = Kernels(program, templates, known | constants, about)

@@ -32,7 +32,7 @@ _KEPT: dict[str, Kernel] = {}
 
 
 def _made(program: Each) -> Kernel:
-    key = fingerprint([(n, getattr(program, n)) for n in sorted(program.__dataclass_fields__) if n != "name"], BLOCK)
+    key = fingerprint(program.makeup(), BLOCK)
     if key not in _KEPT:
         parts = gpu_adapters(program, flagged=False)
         for name, function in functions(program).items():

@@ -204,11 +204,7 @@ class Kernel:
 
 def make_kernel(template: Callable[..., Any], parts: SimpleNamespace, program: Program, *about: Any) -> Kernel:
     """A kernel from a template and the functions in `parts`; what it is made of is its key."""
-    key = fingerprint(
-        "gpu", template.__module__, template.__qualname__, parts.block,
-        [(name, getattr(program, name)) for name in sorted(program.__dataclass_fields__) if name != "name"],
-        *about,
-    )  # fmt: skip
+    key = fingerprint("gpu", template.__module__, template.__qualname__, parts.block, program.makeup(), *about)
     return Kernel(gpu.template_kernel(template(parts), key), program)
 
 
@@ -231,8 +227,7 @@ _KEPT: dict[str, GpuKernels] = {}
 
 def gpu_kernels(program: Combine, number: np.dtype, block: int, *, telling: bool = True) -> GpuKernels:
     """The kernels of a program; the same ones for a program that does the same."""
-    fields = [(name, getattr(program, name)) for name in sorted(program.__dataclass_fields__) if name != "name"]
-    key = fingerprint(fields, str(number), block, telling)
+    key = fingerprint(program.makeup(), str(number), block, telling)
     if key not in _KEPT:
         _KEPT[key] = GpuKernels(program, number, block, telling=telling)
     return _KEPT[key]

@@ -53,9 +53,7 @@ _KEPT: dict[str, Kernel] = {}
 
 
 def _settle_kernel(program: Pair, *, ways: bool) -> Kernel:
-    key = fingerprint(
-        [(n, getattr(program, n)) for n in sorted(program.__dataclass_fields__) if n != "name"], ways, BLOCK
-    )
+    key = fingerprint(program.makeup(), ways, BLOCK)
     if key in _KEPT:
         return _KEPT[key]
     parts: SimpleNamespace = gpu_adapters(program, flagged=False)

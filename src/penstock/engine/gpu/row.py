@@ -64,7 +64,7 @@ _VOTES: dict[tuple[Any, ...], Kernel] = {}
 
 
 def _kernels(program: Row) -> RowKernels:
-    key = fingerprint([(n, getattr(program, n)) for n in sorted(program.__dataclass_fields__) if n != "name"], BLOCK)
+    key = fingerprint(program.makeup(), BLOCK)
     if key not in _KEPT:
         _KEPT[key] = RowKernels(program)
     return _KEPT[key]

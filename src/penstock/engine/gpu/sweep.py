@@ -82,7 +82,7 @@ _KEPT: dict[str, SweepKernels] = {}
 
 
 def _kernels(program: Sweep) -> SweepKernels:
-    key = fingerprint([(n, getattr(program, n)) for n in sorted(program.__dataclass_fields__) if n != "name"], BLOCK)
+    key = fingerprint(program.makeup(), BLOCK)
     if key not in _KEPT:
         _KEPT[key] = SweepKernels(program)
     return _KEPT[key]
