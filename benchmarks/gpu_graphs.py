@@ -129,6 +129,7 @@ def call(name: str, graph: Graph, **options: Any) -> tuple[Any, dict[str, Any]]:
     figures: dict[str, Any] = {
         "call_seconds": whole, "run_seconds": result.stats["phases"].get("run", 0.0),
         "superstep_seconds": sum(step["seconds"] for step in steps), "supersteps": len(steps),
+        "phases": dict(result.stats["phases"]),
     }  # fmt: skip
     for key in ("bytes_copied", "bytes_read", "hits", "in_place"):
         if any(key in step for step in steps):
