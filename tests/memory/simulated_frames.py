@@ -214,7 +214,8 @@ def test_a_ring_of_two_pages_is_two_streams() -> None:
     with recording() as events:
         found = visited(pages)
     assert len(found.launches) == len(direction)
-    assert {"stream 0", "stream 1"} <= set(events.lanes)
+    assert {"stream 0", "stream 1", "stream of copies"} <= set(events.lanes)
+    assert {each.name for each in events.slices if each.lane == "stream of copies"} == {"copy"}
     assert pages.stats["bytes_copied"] == len(direction) * PAGE
     closed(pages, device, host)
 
@@ -345,7 +346,7 @@ def test_pages_of_few_arcs_are_read_where_they_lie() -> None:
     everywhere = [0, 1, 5, last]  # page 0 has nothing but a heavy vertex, page 1 some in segments
     with recording() as events:
         assert in_place(pages, everywhere, 100) == (4, 0, 0)
-    assert "in place" in {each.name for each in events.slices if each.lane == "stream 1"}
+    assert "in place" in {each.name for each in events.slices if each.lane == "stream 2"}
     assert in_place(pages, everywhere, [100, PAGE, 100, PAGE]) == (2, 0, 2)
     assert in_place(pages, everywhere, 100) == (2, 2, 0)
     visited(pages, np.array(everywhere))

@@ -18,7 +18,7 @@ from penstock.memory.buffers import PAGE
 from penstock.memory.cache import Policy
 from penstock.memory.fetch import Fetch, Parcel
 from penstock.memory.ledger import Ledger
-from penstock.memory.orders import Order, Orders, upload
+from penstock.memory.orders import Orders, upload
 from penstock.memory.pages import PageFeed
 from penstock.memory.pinned import Pinned
 from penstock.memory.pool import Layout, Pool
@@ -85,7 +85,7 @@ class DevicePages(Visits):
         self.page_words, self.limit = self.layout.page_words, self.work.limit
         self.stats: dict[str, int] = {"bytes_copied": 0, "bytes_read": 0, "hits": 0, "in_place": 0, "pages": 0}
         self._gpu, self._lock, self._loaded = gpu.current(), threading.Lock(), False
-        self._batches: list[tuple[int, int, Order]] | None = None
+        self._all = None
         count = len(direction)
         with ExitStack() as held:
             room = min(room, device.free)
@@ -138,10 +138,10 @@ class DevicePages(Visits):
                 lanes = max(1, min(self._fetching + 1, fit // 3))
                 self._per = max(1, min(_FROM_DISK // self.layout.nbytes, fit // (2 * lanes)))
                 self.kept = fit - lanes * self._per
-            self._lanes = [Lane(k, self.kept + k * self._per) for k in range(lanes)]
+            self._lanes = [Lane(k, self.kept + k * self._per, ahead=True) for k in range(lanes)]
         else:
             self.policy = "resident"
-        self._here = Lane(len(self._lanes), 0, ahead=False)
+        self._here, self._bus = Lane(len(self._lanes)), Lane("of copies")
         self._readers = (self._lanes[1:] or self._lanes) if self.source == "disk" else []
         self._shelf = Shelf(count, self.kept, self.policy)
 
@@ -302,7 +302,7 @@ class DevicePages(Visits):
         finally:
             for name in _ON_DEVICE & vars(self).keys():
                 delattr(self, name)
-            self._batches, self._lanes = None, []
+            self._all, self._lanes = None, []
             self._held.close()
 
     def __enter__(self) -> Self:
@@ -313,7 +313,7 @@ class DevicePages(Visits):
 
 
 _ON_DEVICE = {"words", "columns", "strides", "first_of", "vertices_of", "frame_of", "tasks", "segments", "heavy"}
-_ON_DEVICE |= {"part_start", "_pool", "_orders", "_frame_of", "_fetch", "_first", "_parcels", "_span", "_sums"}
+_ON_DEVICE |= {"part_start", "_pool", "_orders", "_frame_of", "_fetch", "_parcels", "_span", "_sums"}
 
 
 def _refuse_huge(direction: Direction) -> None:

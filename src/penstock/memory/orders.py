@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -24,40 +25,41 @@ class Orders:
         numbers = [np.append(first, np.arange(len(first), len(work.tasks))), np.arange(len(work.segments))]
         self._every = [upload(each.astype(np.uint32)) for each in numbers]
         self._some = [gpu.empty(max(len(each), 1), np.uint32) for each in numbers]
-        self._views = [gpu.view(each) for each in self._every]
-        self._cursor = [0, 0]
-        self.every: Order = (self._views[0], len(numbers[0]), self._views[1], len(numbers[1]))
+        views = [gpu.view(each) for each in self._every]
+        self._whole = Listed(self._starts, self._every, views)
+        self.every: Order = (views[0], len(numbers[0]), views[1], len(numbers[1]))
 
     def between(self, a: int, b: int) -> Order:
         """All of pages a to b, which are the kept ones or all beyond them."""
+        return self._whole.between(a, b)
+
+    def send(self, stream: gpu.Stream, pages: np.ndarray) -> Listed:
+        """The work of these pages, each at most once. What was sent before must have left the stage, and its work must
+        be over when the stream comes to this."""
+        ends = []
+        for start, stage, some in zip(self._starts, self._stages, self._some, strict=True):
+            counts = start[pages + 1] - start[pages]
+            end = np.append(0, np.cumsum(counts))
+            stage[: end[-1]] = np.repeat(start[pages] - end[:-1], counts) + np.arange(end[-1])
+            stream.copy(some[: end[-1]], stage[: end[-1]])
+            ends.append(end)
+        return Listed(ends, self._some, self._whole.views)
+
+
+class Listed:
+    """The work of pages one after the other."""
+
+    def __init__(self, ends: Sequence[np.ndarray], numbers: list[Any], views: list[Any]) -> None:
+        """`ends`: where that of each begins, and the last ends. `views` stand for no work."""
+        self._ends, self._numbers, self.views = ends, numbers, views
+
+    def between(self, a: int, b: int) -> Order:
+        """That of those from place a to place b."""
         found: list[Any] = []
-        for start, every, view in zip(self._starts, self._every, self._views, strict=True):
-            first, end = int(start[a]), int(start[b])
-            found += [gpu.view(every[first:end]) if end > first else view, end - first]
+        for ends, numbers, view in zip(self._ends, self._numbers, self.views, strict=True):
+            first, end = int(ends[a]), int(ends[b])
+            found += [gpu.part(numbers, first, end) if end > first else view, end - first]
         return found[0], found[1], found[2], found[3]
-
-    def clear(self) -> None:
-        """Begin a visit; what the last one sent must have left the stage."""
-        self._cursor = [0, 0]
-
-    def send(self, stream: gpu.Stream, pages: np.ndarray) -> Order:
-        """All of these pages. There is room for each page once in a visit."""
-        found: list[Any] = []
-        for k, (start, stage) in enumerate(zip(self._starts, self._stages, strict=True)):
-            numbers = _spread(start, pages)
-            a, b = self._cursor[k], self._cursor[k] + len(numbers)
-            self._cursor[k] = b
-            stage[a:b] = numbers
-            stream.copy(self._some[k][a:b], stage[a:b])
-            found += [gpu.view(self._some[k][a:b]) if b > a else self._views[k], b - a]
-        return found[0], found[1], found[2], found[3]
-
-
-def _spread(start: np.ndarray, pages: np.ndarray) -> np.ndarray:
-    """All numbers from `start[p]` to `start[p + 1]` for each page p."""
-    counts = start[pages + 1] - start[pages]
-    ends = np.cumsum(counts)
-    return np.repeat(start[pages] - (ends - counts), counts) + np.arange(ends[-1] if len(ends) else 0)
 
 
 def upload(array: np.ndarray) -> Any:
@@ -68,4 +70,4 @@ def upload(array: np.ndarray) -> Any:
     return found
 
 
-__all__ = ["Order", "Orders", "upload"]
+__all__ = ["Listed", "Order", "Orders", "upload"]

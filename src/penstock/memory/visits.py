@@ -6,15 +6,16 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from penstock.memory import gpu
 from penstock.memory.cache import Policy
-from penstock.memory.fetch import Fetch, Parcel, Take
-from penstock.memory.orders import Order, Orders
+from penstock.memory.fetch import Fetch, Parcel
+from penstock.memory.orders import Listed, Order, Orders
 from penstock.memory.pinned import Pinned
 from penstock.memory.pool import Pool, runs
 from penstock.memory.shelf import NOWHERE, Shelf
@@ -35,10 +36,18 @@ PLANNED = 1200
 class Lane:
     """A stream with frames of its own, filled and used in the stream's order: nothing overwrites what is in use."""
 
-    def __init__(self, number: int, base: int, *, ahead: bool = True) -> None:
-        """`ahead`: the next batch waits for its kernels. Nobody waits for those over pages that are on the device."""
-        self.name, self.base, self.stream = f"stream {number}", base, gpu.Stream(ahead=ahead)
-        self.sent: gpu.Event | None = None
+    def __init__(self, name: str | int, base: int = 0, *, ahead: bool = False) -> None:
+        """`ahead`: its kernels are let in before others, as the next batch waits for them."""
+        self.name, self.base, self.stream = f"stream {name}", base, gpu.Stream(ahead=ahead)
+
+
+class Load(NamedTuple):
+    """Pages that come together: the lane they come by, the frames they go to, and the work over them."""
+
+    lane: Lane
+    pages: np.ndarray
+    frames: np.ndarray
+    order: Order
 
 
 class Visits:
@@ -58,8 +67,11 @@ class Visits:
     _orders: Orders
     _lanes: list[Lane]
     _here: Lane
-    """For pages on the device while others come: beside the lanes, as the caller's stream may be one that all others
-    wait for."""
+    """For pages that need not come: beside the lanes, as the caller's stream may be one that all others wait for."""
+    _bus: Lane
+    """For copies from the host's memory, one after the other, whichever lane they are for. If two lanes copy at a time
+    they share the bus, may end together, run their kernels together while nothing is copied, and begin together again.
+    And a copy that waits for one on another stream begins later than one that is next on its own."""
     _readers: list[Lane]
     """Of the lanes, those that pages from disk come by; the others are for pages from the host. One alone is both."""
     _per: int
@@ -68,8 +80,7 @@ class Visits:
     """Where each page lies, as kernels count frames; the host's copy of `_frame_of`."""
     _frame_of: Any
     _sent: gpu.Event | None
-    _copied: gpu.Event | None = None
-    """When the last batch from the host's memory is here."""
+    """When the device has been told what the last visit had to tell it."""
     _stored: Pinned | None
     _stored_from: int
     _stored_to: int
@@ -80,7 +91,8 @@ class Visits:
     _plans_reads: bool
     """Whether how pages are read is found out once."""
     _sums: Sums | None
-    _batches: list[tuple[int, int, Order]] | None
+    _all: tuple[Order, list[Load], list[Load]] | None
+    """Of a visit of all pages: the work over those that stay, the batches from the host, and those from disk."""
 
     def load(self) -> None:
         raise NotImplementedError
@@ -128,30 +140,67 @@ class Visits:
             lying = self._lying(missing, pages, cost)
         in_place, missing = missing[lying], missing[~lying]
         self._count(len(wanted), len(hits), len(in_place))
-        self._reach(in_place)
         if not len(missing) and not len(in_place):
             if len(hits):
-                order = self._orders.send(self.stream, hits)
+                sent = self._orders.send(self.stream, hits)
                 self._sent = self.stream.record()
-                launch(self.stream, *order)
+                launch(self.stream, *sent.between(0, len(hits)))
             return
         self._shelf.placed = False
-        frames = self._shelf.admit(missing)
-        stored = self._is_stored(missing)
+        frames, stored = self._shelf.admit(missing), self._is_stored(missing)
+        near, far = missing[stored], missing[~stored]
+        first, second, third = np.cumsum([len(hits), len(in_place), len(near)]).tolist()
+        sent = self._orders.send(self.stream, np.concatenate([hits, in_place, near, far]))
+        from_host = self._loads(near, frames[stored], self._from_host_lanes, sent, second)
+        from_disk = self._loads(far, frames[~stored], self._from_disk_lanes, sent, third)
+        if self._span is not None:
+            self._frame[in_place] = self._span.host + (in_place - self._stored_from)
+        self._tell(from_host + from_disk, int(wanted[0]), int(wanted[-1]) + 1)
         with self._beside_the_stream():
             if len(hits):
-                self._launch_some(self._here, hits, launch)
+                self._launch(self._here, sent.between(0, first), len(hits), launch)
             if len(in_place):
-                self._in_place(in_place, launch)
-            if stored.all():
-                self._from_host(missing, frames, launch)
-            else:
-                self._from_disk(missing[~stored], frames[~stored], launch, (missing[stored], frames[stored]))
+                self._launch(self._here, sent.between(first, second), len(in_place), launch, "in place")
+            self._bring(from_host, from_disk, partial(self._parcel, from_disk), launch)
+
+    def _visit_all(self, launch: Launch) -> None:
+        """All pages, to frames and in an order that are the same each time."""
+        count, kept = len(self.direction), self.kept
+        if self._all is None:
+            self._parcels: dict[int, Parcel] = {}
+            self._all = self._every_load()  # last: what is interrupted before is done again
+        staying, from_host, from_disk = self._all
+        if not self._shelf.placed:
+            self._settle()
+            self._tell(from_host + from_disk, kept, count)
+        self._count(count, kept)
+        with self._beside_the_stream():
+            if kept:
+                self._launch(self._here, staying, kept, launch)
+            self._bring(from_host, from_disk, self._parcel_of_all, launch)
+        self._shelf.placed = True
+
+    def _every_load(self) -> tuple[Order, list[Load], list[Load]]:
+        """The host's pages come from the last one on, so that those of small vertices come before those of large ones,
+        where vertices are in the order of their degrees."""
+        kept, stored, per = self.kept, self._stored_to, self._per
+        from_host = [*reversed([*pairwise([*range(kept, stored, per), stored])])]
+        from_disk = [*pairwise([*range(stored, len(self.direction), per), len(self.direction)])]
+
+        def loads(cuts: list[tuple[int, int]], lanes: list[Lane]) -> list[Load]:
+            found = []
+            for number, (a, b) in enumerate(cuts):
+                lane = lanes[number % len(lanes)]
+                found.append(Load(lane, np.arange(a, b), lane.base + np.arange(b - a), self._orders.between(a, b)))
+            return found
+
+        staying = self._orders.between(0, kept)
+        return staying, loads(from_host, self._from_host_lanes), loads(from_disk, self._from_disk_lanes)
 
     @contextmanager
     def _beside_the_stream(self) -> Iterator[None]:
         """Let the lanes begin after what the caller's stream has, and that go on after them."""
-        before, lanes = self.stream.record(), (*self._lanes, self._here)
+        before, lanes = self.stream.record(), (*self._lanes, self._here, self._bus)
         for lane in lanes:
             lane.stream.wait(before)
         try:
@@ -187,98 +236,29 @@ class Visits:
         self._spent[missing] = np.where(found, spent, 0)
         return found
 
-    def _reach(self, pages: np.ndarray) -> None:
-        """Tell kernels that these pages lie in the host's memory.
+    # ---- what comes, and where
+
+    def _loads(self, pages: np.ndarray, frames: np.ndarray, lanes: list[Lane], sent: Listed, at: int) -> list[Load]:
+        """Batches of pages, which were sent from place `at` on, to the frames they stay in, or to their lanes'."""
+        found = []
+        for number, a in enumerate(range(0, len(pages), self._per)):
+            lane, b = lanes[number % len(lanes)], min(a + self._per, len(pages))
+            some = frames[a:b].astype(np.int64)
+            places = np.where(frames[a:b] == NOWHERE, lane.base + np.arange(b - a), some)
+            found.append(Load(lane, pages[a:b], places, sent.between(at + a, at + b)))
+        return found
+
+    def _tell(self, loads: list[Load], first: int, end: int) -> None:
+        """Tell kernels where pages will be, and those between `first` and `end` are.
 
         One copy for all, of what lies between them, too: of pages found on the device it says what is there already,
-        and of others nobody reads it before they come. The lanes, which write to other places, begin after it.
+        and of others nobody reads it before they come. What copies and computes begins after it.
         """
-        if not len(pages):
-            return
-        assert self._span is not None
-        self._frame[pages] = self._span.host + (pages - self._stored_from)
-        between = slice(int(pages[0]), int(pages[-1]) + 1)
-        self.stream.copy(self._frame_of[between], self._frame[between])
+        device = self._span.device if self._span is not None else 0
+        for load in loads:
+            self._frame[load.pages] = load.frames + device
+        self.stream.copy(self._frame_of[first:end], self._frame[first:end])
         self._sent = self.stream.record()
-
-    def _in_place(self, pages: np.ndarray, launch: Launch) -> None:
-        """One launch for all; on the lane that copies come to last, as both go over the same bus."""
-        self._launch_some(self._from_host_lanes[-1], pages, launch, "in place")
-
-    def _launch_some(self, lane: Lane, pages: np.ndarray, launch: Launch, name: str = "kernel") -> None:
-        order = self._orders.send(lane.stream, pages)
-        lane.sent = lane.stream.record()
-        with self._timeline.span(lane.stream, lane.name, name, pages=len(pages)):
-            launch(lane.stream, *order)
-
-    # ---- all
-
-    def _visit_all(self, launch: Launch) -> None:
-        """All pages, from frames and orders that are the same each time."""
-        count, kept = len(self.direction), self.kept
-        if self._batches is None:
-            self._first = self._orders.between(0, kept)
-            self._parcels: dict[int, Parcel] = {}
-            self._batches = self._all_batches()  # last: what is interrupted before is done again
-        from_disk = -(-(count - self._stored_to) // self._per) if self._fetch is not None else 0
-        from_host = len(self._batches) - from_disk
-        placed = self._shelf.placed
-        if not placed:
-            self._settle()
-        self._count(count, kept)
-
-        def start(lane: Lane, number: int, places: np.ndarray) -> None:
-            assert self._batches is not None
-            a, b, order = self._batches[number]
-            if not placed:
-                self._place(lane, np.arange(a, b), places)
-            with self._timeline.span(lane.stream, lane.name, "kernel", pages=b - a):
-                if number >= from_host:
-                    self._check(lane, a, b - a)
-                launch(lane.stream, *order)
-
-        def send_stored() -> None:
-            assert self._batches is not None
-            lanes = self._from_host_lanes
-            for number, (a, b, _) in enumerate(self._batches[:from_host]):
-                lane = lanes[number % len(lanes)]
-                with self._lock:
-                    self._copy_runs(lane, [(a, lane.base, b - a)])
-                    start(lane, number, lane.base + np.arange(b - a))
-
-        def take(thread: int, number: int, parcel: Parcel, copied: int) -> None:
-            with self._lock:
-                self.stats["bytes_copied"] += copied
-                start(self._readers[thread], from_host + number, parcel.frames)
-
-        with self._beside_the_stream():
-            if kept:
-                with self._timeline.span(self._here.stream, self._here.name, "kernel", pages=kept):
-                    launch(self._here.stream, *self._first)
-            self._fetched(from_disk, self._parcel, take, send_stored)
-        self._shelf.placed = True
-
-    def _all_batches(self) -> list[tuple[int, int, Order]]:
-        """Pages beyond those that stay: the host's, then the disk's. The host's from the last one on, so that pages of
-        small vertices come before those of large ones, where vertices are in the order of their degrees."""
-        count, stored = len(self.direction), self._stored_to
-        from_host, from_disk = [*range(self.kept, stored, self._per), stored], [*range(stored, count, self._per), count]
-        cuts = [*reversed([*pairwise(from_host)]), *pairwise(from_disk)]
-        return [(a, b, self._orders.between(a, b)) for a, b in cuts]
-
-    def _parcel(self, number: int) -> Parcel:
-        """How a batch from disk comes at a visit of all pages. The first one finds out, and it is kept, if there is
-        room."""
-        found = self._parcels.get(number)
-        if found is None:
-            assert self._fetch is not None
-            first, count = self._stored_to, len(self.direction)
-            pages = np.arange(first + number * self._per, min(first + (number + 1) * self._per, count))
-            lane = self._readers[number % self._fetch.threads]
-            found = self._fetch.parcel(pages, lane.base + np.arange(len(pages)))
-            if self._plans_reads:
-                self._parcels[number] = found
-        return found
 
     # ---- from the host, and from disk
 
@@ -286,16 +266,32 @@ class Visits:
     def _from_host_lanes(self) -> list[Lane]:
         return [lane for lane in self._lanes if lane not in self._readers] or self._lanes
 
-    def _fetched(self, count: int, parcel: Callable[[int], Parcel], take: Take, meanwhile: Callable[[], None]) -> None:
-        """Have batches brought from disk, if there are any, and see that they are whole."""
-        if self._fetch is None or not count:
-            meanwhile()
+    @property
+    def _from_disk_lanes(self) -> list[Lane]:
+        """One for each thread that reads."""
+        return self._readers[: self._fetch.threads] if self._fetch is not None else []
+
+    def _bring(
+        self, from_host: list[Load], from_disk: list[Load], parcel: Callable[[int], Parcel], launch: Launch
+    ) -> None:
+        """Have pages copied, and those from disk brought, seen to be whole, and start kernels over each batch when it
+        is there. `parcel(k)`: how batch k comes from disk."""
+        if not from_disk:
+            self._copy_all(from_host, launch)
             return
+        assert self._fetch is not None
+
+        def take(thread: int, number: int, parcel: Parcel, copied: int) -> None:
+            with self._lock:
+                self.stats["bytes_copied"] += copied
+                self._start(from_disk[number], launch, check=True)
+
         before, alone = self._fetch.bytes_read, len(self._lanes) == 1
         if alone:
-            meanwhile()
+            self._copy_all(from_host, launch)
+        meanwhile = None if alone else partial(self._copy_all, from_host, launch)
         try:
-            self._fetch.run(count, parcel, take, meanwhile=None if alone else meanwhile)
+            self._fetch.run(len(from_disk), parcel, take, meanwhile=meanwhile)
             self._refuse_damaged()
         except BaseException:
             self._shelf.forget()
@@ -306,89 +302,63 @@ class Visits:
         finally:
             self.stats["bytes_read"] += self._fetch.bytes_read - before
 
+    def _parcel(self, loads: list[Load], number: int) -> Parcel:
+        assert self._fetch is not None
+        return self._fetch.parcel(loads[number].pages, loads[number].frames)
+
+    def _parcel_of_all(self, number: int) -> Parcel:
+        """How a batch from disk comes at a visit of all pages. The first one finds out, and it is kept, if there is
+        room."""
+        found = self._parcels.get(number)
+        if found is None:
+            assert self._all is not None
+            found = self._parcel(self._all[2], number)
+            if self._plans_reads:
+                self._parcels[number] = found
+        return found
+
     def _refuse_damaged(self) -> None:
         """Wait for the pages that were checked."""
         damaged = self._sums.damaged() if self._sums is not None else None
         if damaged is not None:
             raise self.direction.damage(*damaged)
 
-    def _check(self, lane: Lane, first: int, count: int) -> None:
-        """Let pages on their way be checked before they are used."""
-        if self._sums is not None:
-            self._sums.check(lane.stream, first, count, self._span.device if self._span is not None else 0)
-
-    def _from_host(self, missing: np.ndarray, frames: np.ndarray, launch: Launch) -> None:
-        lanes = self._from_host_lanes
-        for k, a in enumerate(range(0, len(missing), self._per)):
-            lane, pages = lanes[k % len(lanes)], missing[a : a + self._per]
-            places = _placed(frames[a : a + self._per], lane)
+    def _copy_all(self, loads: list[Load], launch: Launch) -> None:
+        """Batches from the host, in this order."""
+        for load in loads:
             with self._lock:
-                self._copy_runs(lane, [(int(pages[i]), int(places[i]), j - i) for i, j in runs(pages, places)])
-                self._start(lane, pages, places, launch)
+                self._copy(load)
+                self._start(load, launch)
 
-    def _copy_runs(self, lane: Lane, found: list[tuple[int, int, int]]) -> None:
-        """Runs of pages of the host, each (first page, first frame, how many).
-
-        One batch after the other: all go over one bus. Two that share it may end together, their kernels run together
-        while nothing is copied, and the next two begin together again.
-        """
+    def _copy(self, load: Load) -> None:
         assert self._stored is not None
-        if self._copied is not None:
-            lane.stream.wait(self._copied)
-        copied = 0
-        with self._timeline.span(lane.stream, lane.name, "copy") as told:
-            for page, frame, count in found:
-                place = page - self._stored_from
-                copied += self._pool.copy_run(lane.stream, frame, self._stored.arrays, place, count)
+        bus, lane, copied = self._bus.stream, load.lane.stream, 0
+        bus.wait(lane.record())  # until then its frames are in use
+        with self._timeline.span(bus, self._bus.name, "copy") as told:
+            for a, b in runs(load.pages, load.frames):
+                place = int(load.pages[a]) - self._stored_from
+                copied += self._pool.copy_run(bus, int(load.frames[a]), self._stored.arrays, place, b - a)
             told["bytes"] = copied
-        self._copied = lane.stream.record()
+        lane.wait(bus.record())
         self.stats["bytes_copied"] += copied
 
-    def _from_disk(
-        self, missing: np.ndarray, frames: np.ndarray, launch: Launch, stored: tuple[np.ndarray, np.ndarray]
-    ) -> None:
-        """Pages from disk; meanwhile those that the host has stored, and their frames."""
-        assert self._fetch is not None
-        fetch, per = self._fetch, self._per
+    def _start(self, load: Load, launch: Launch, *, check: bool = False) -> None:
+        """Pages are on their way by their lane: have them checked there, and start kernels."""
+        if check and self._sums is not None:
+            base = self._span.device if self._span is not None else 0
+            for a, b in runs(load.pages):
+                self._sums.check(load.lane.stream, int(load.pages[a]), b - a, base)
+        self._launch(load.lane, load.order, len(load.pages), launch)
+        self._shelf.arrived(load.pages, load.frames)
 
-        def parcel(number: int) -> Parcel:
-            some = slice(number * per, (number + 1) * per)
-            places = _placed(frames[some], self._readers[number % fetch.threads])
-            return fetch.parcel(missing[some], places)
-
-        def take(thread: int, number: int, parcel: Parcel, copied: int) -> None:
-            with self._lock:
-                self.stats["bytes_copied"] += copied
-                self._start(self._readers[thread], parcel.pages, parcel.frames, launch, check=True)
-
-        self._fetched(-(-len(missing) // per), parcel, take, lambda: self._from_host(*stored, launch))
-
-    def _start(self, lane: Lane, pages: np.ndarray, places: np.ndarray, launch: Launch, *, check: bool = False) -> None:
-        """Pages are on their way to these frames: say so to the kernels, and start them."""
-        self._place(lane, pages, places)
-        for i, j in runs(pages) if check else ():
-            self._check(lane, int(pages[i]), j - i)
-        self._launch_some(lane, pages, launch)
-        self._shelf.arrived(pages, places)
-
-    def _place(self, lane: Lane, pages: np.ndarray, places: np.ndarray) -> None:
-        self._frame[pages] = places + (self._span.device if self._span is not None else 0)
-        for i, j in runs(pages):
-            a, b = int(pages[i]), int(pages[i]) + j - i
-            lane.stream.copy(self._frame_of[a:b], self._frame[a:b])
-        lane.sent = lane.stream.record()
+    def _launch(self, lane: Lane, order: Order, pages: int, launch: Launch, name: str = "kernel") -> None:
+        with self._timeline.span(lane.stream, lane.name, name, pages=pages):
+            launch(lane.stream, *order)
 
     def _settle(self) -> None:
         """Wait until what the last visit sent has left the stage."""
-        for event in (self._sent, self._here.sent, *(lane.sent for lane in self._lanes)):
-            if event is not None:
-                event.synchronize()
-        self._orders.clear()
-
-
-def _placed(frames: np.ndarray, lane: Lane) -> np.ndarray:
-    """Frames for a batch: those that its pages stay in, or the lane's own."""
-    return np.where(frames == NOWHERE, lane.base + np.arange(len(frames)), frames.astype(np.int64))
+        if self._sent is not None:
+            self._sent.synchronize()
 
 
 def _ascending(pages: np.ndarray, count: int) -> np.ndarray:

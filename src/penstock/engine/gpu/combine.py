@@ -38,8 +38,6 @@ ALL = (0, 1 << 32)
 
 FEW = 8
 """A frontier with arcs for fewer than one of so many vertices is pushed."""
-MOST = 1 << 26
-"""The most that a page's cost is counted to, by each of a few threads: the sum fits 32 bits."""
 
 
 class Wanted(NamedTuple):
@@ -72,13 +70,13 @@ class CombineRun(Held):
             return bool(sides.pull), dict.fromkeys(sides.pull or sides.push, EVERY)
         either = bool(sides.pull) and bool(sides.push)
         if either and not self.resident():
-            pulled, pushed = self.wanted_pages(True), self.wanted_pages(False)
+            pulled, pushed = self.wanted_pages(True, False)
             pull = self.cost_of(pulled) < 2 * self.cost_of(pushed)
             return pull, pulled if pull else pushed
         pull = self._turn() if either else bool(sides.pull)
         if self.resident():
             return pull, dict.fromkeys(sides.pull if pull else sides.push, EVERY)
-        return pull, self.wanted_pages(pull)
+        return pull, self.wanted_pages(pull)[0]
 
     def _turn(self) -> bool:
         """Beamer's rule: see `penstock.engine.cpu.direction`."""
@@ -96,14 +94,39 @@ class CombineRun(Held):
         self.before = self.active
         return self.pulling
 
-    def wanted_pages(self, pull: bool) -> dict[str, Wanted]:
-        """Of each side, the pages that have something to do."""
-        chosen, tells = self._wanting() if pull else self.front, self._tells(pull)
-        found = {}
-        for name in self.sides.pull if pull else self.sides.push:
-            side = self.arcs[name]
-            found[name] = self._every_page(side) if chosen is None else self._pages(side, chosen, tells)
+    def wanted_pages(self, *ways: bool) -> list[dict[str, Wanted]]:
+        """To pull, and to push, as is asked: of each side, the pages that have something to do. They are found out on
+        the device, and waited for once."""
+        found: list[dict[str, Wanted]] = []
+        asked: list[tuple[dict[str, Wanted], str, int, int, bool]] = []
+        end = 0
+        for pull in ways:
+            chosen, pages = self._wanting() if pull else self.front, dict[str, Wanted]()
+            for name in self.sides.pull if pull else self.sides.push:
+                side = self.arcs[name]
+                count = len(side.direction)
+                if chosen is None or not count:
+                    pages[name] = self._every_page(side)
+                    continue
+                self._ask(side, chosen, end)
+                asked.append((pages, name, end, end + count, self._tells(pull)))
+                end += count
+            found.append(pages)
+        if asked:
+            self.stream.synchronize()
+            every = gpu.download(self.page_costs.array[:end])
+            for pages, name, a, b, tells in asked:
+                some = np.flatnonzero(every[a:b])
+                pages[name] = Wanted(some, every[a:b][some] if tells else None)
         return found
+
+    def _ask(self, side: DevicePages, chosen: Array, place: int) -> None:
+        """Begin to find out what each page has to do with chosen vertices."""
+        count = len(side.direction)
+        plain_kernel(each.page_costs, BLOCK)(
+            self.stream, count, BLOCK, chosen.arg, side.first_of, side.vertices_of, self.degrees.arg,
+            np.uint32(4 * side.page_words), gpu.part(self.page_costs.array, place, place + count),
+        )  # fmt: skip
 
     def cost_of(self, wanted: Mapping[str, Wanted]) -> int:
         """Bytes of pages that would be copied, and of what would be read in place."""
@@ -136,23 +159,6 @@ class CombineRun(Held):
     def _every_page(self, side: DevicePages) -> Wanted:
         """All pages, of a side that is not."""
         return Wanted(np.arange(len(side.direction)))
-
-    def _pages(self, side: DevicePages, chosen: Array, tells: bool) -> Wanted:
-        """The pages that hold a chosen vertex, found out on the device."""
-        count = len(side.direction)
-        if not count:
-            return self._every_page(side)
-        costs = self.page_costs.array[:count]
-        costs.fill(0)
-        most = np.uint32(min(4 * side.page_words, MOST))
-        plain_kernel(each.page_costs, BLOCK)(
-            self.stream, blocks(count * each.TOGETHER), BLOCK, chosen.arg, side.first_of, side.vertices_of,
-            self.degrees.arg, most, gpu.view(costs),
-        )  # fmt: skip
-        self.stream.synchronize()
-        found = gpu.download(costs)
-        pages = np.flatnonzero(found)
-        return Wanted(pages, found[pages] if tells else None)
 
     # ---- a superstep
 

@@ -306,12 +306,10 @@ class DevicesRun:
         if resident or not self.program.frontier:
             pull = lead._turn() if either else bool(sides.pull)
             return pull, [dict.fromkeys(sides.pull if pull else sides.push, EVERY) for _ in self.members]
-        found = {pull: self._wanted_pages(pull) for pull in ((True, False) if either else (bool(sides.pull),))}
+        ways = (True, False) if either else (bool(sides.pull),)
+        found = dict(zip(ways, zip(*self._each(lambda member: member.wanted_pages(*ways)), strict=True), strict=True))
         pull = self._cost(found[True]) < 2 * self._cost(found[False]) if either else bool(sides.pull)
-        return pull, found[pull]
-
-    def _wanted_pages(self, pull: bool) -> list[dict[str, Wanted]]:
-        return self._each(lambda member: member.wanted_pages(pull))
+        return pull, [*found[pull]]
 
     def _cost(self, found: Sequence[dict[str, Wanted]]) -> int:
         return sum(member.cost_of(pages) for member, pages in zip(self.members, found, strict=True))

@@ -306,8 +306,8 @@ class Held:
         for name in names:
             self.parts(self.direction(name))
         if self.program.frontier:
-            most = max(len(self.direction(name)) for name in names)
-            self.page_costs = self._array(max(1, most), np.uint32, "page costs")
+            count = sum(len(self.direction(name)) for name in (*self.sides.pull, *self.sides.push))
+            self.page_costs = self._array(max(1, count), np.uint32, "page costs")
             if self.program.wants is not None:
                 self.wanted = self._array(-(-self.slots.count // 32) + 1, np.uint32, "wanting")
         self._host_window = self.engine.ledger.reserve(self.arcs_on_host.window, "state of arcs")

@@ -99,11 +99,12 @@ def slot_bytes(program: Combine, store: Store) -> tuple[int, int]:
 
 
 def beside_bytes(program: Combine, store: Store, directions: Collection[Direction], seeds: int) -> int:
-    """Scalars, seeds, the totals of the pieces of heavy vertices, marks of pages: however the state is split."""
+    """Scalars, seeds, totals of the pieces of heavy vertices, what pages cost to pull and to push: however the state is
+    split."""
     part = held_dtype(program.contribution_dtype(number_dtype(store))).itemsize * program.lanes + 1
     parts = sum(max(1, len(cut(side).segments)) for side in directions) * part
-    marks = 4 * max((len(side) for side in directions), default=0) if program.frontier else 0
-    return 8 * (CHANGES + SPREAD) + 8 * seeds + parts + marks + SLACK
+    costs = 2 * 4 * sum(len(side) for side in directions) if program.frontier else 0
+    return 8 * (CHANGES + SPREAD) + 8 * seeds + parts + costs + SLACK
 
 
 def make_device_plan(

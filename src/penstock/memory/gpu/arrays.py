@@ -103,6 +103,28 @@ def view(array: Any) -> Any:
     return found
 
 
+class Part:
+    """Some numbers of an array of one dimension, as a kernel that has been launched before takes them."""
+
+    __slots__ = ("_array", "_begin", "_end", "key", "packed")
+
+    def __init__(self, array: Any, begin: int, end: int) -> None:
+        self._array, self._begin, self._end = array, begin, end
+        count, size = end - begin, array.itemsize
+        self.packed = (0, 0, count, size, array.data.ptr + begin * size, count, size)
+        self.key = f"{array.dtype.str}1"
+
+    def view(self) -> Any:
+        """As every kernel takes them."""
+        return view(self._array[self._begin : self._end])
+
+
+def part(array: Any, begin: int, end: int) -> Any:
+    """What kernels take for some numbers of an array, where it is needed for one launch: a `view` of them takes as long
+    as the launch."""
+    return _simulated(array[begin:end]) if SIMULATED else Part(array, begin, end)
+
+
 def _simulated(array: np.ndarray) -> Any:
     """An array of the simulator's own: those of NumPy it copies before a kernel, holes and all, and back after it, over
     what others have written there meanwhile."""
@@ -149,5 +171,6 @@ def contiguous(array: Any) -> Any:
 
 
 __all__ = [
-    "STAGED", "address", "contiguous", "download", "empty", "fill", "is_there", "stretch", "upload", "view", "zeros",
+    "STAGED", "Part", "address", "contiguous", "download", "empty", "fill", "is_there", "part", "stretch", "upload",
+    "view", "zeros",
 ]  # fmt: skip

@@ -13,6 +13,7 @@ import numpy as np
 
 from penstock.errors import ProgramError
 from penstock.memory.device import Keyed, width_of
+from penstock.memory.gpu.arrays import Part
 from penstock.memory.gpu.door import SIMULATED, cuda
 from penstock.memory.gpu.streams import Stream
 
@@ -82,6 +83,7 @@ class Launcher:
             _flatten(arg, values, key)
         found = self._known.get(tuple(key))
         if found is None:
+            args = tuple(arg.view() if type(arg) is Part else arg for arg in args)
             self.made[blocks, threads, stream.numba](*args)
             self._known[tuple(key)] = self._learn(args, len(values))
             return

@@ -6,7 +6,7 @@ import numpy as np
 
 from penstock.engine.gpu.kernels.combine import ACTIVE, ARCS, TALLY, folder, has
 from penstock.memory.device import inlined
-from penstock.memory.gpu import SIMULATED, WARP, cuda, inside
+from penstock.memory.gpu import cuda, inside
 
 
 def initialise(c):
@@ -54,10 +54,10 @@ def initialise_seeds(c):
     return initialise_seeds
 
 
-def _adder(block, place):
-    """Add up a number of each thread of a block into a scalar."""
+def _summing(block):
+    """Add up a number of each thread of a block: the first one finds the sum in the first place."""
 
-    def add_block(shared, tid, value, scalars):
+    def add_up(shared, tid, value):
         shared[tid] = value
         step = np.uint32(block // 2)
         inside.syncthreads()
@@ -66,6 +66,16 @@ def _adder(block, place):
                 shared[tid] += shared[tid + step]
             step >>= np.uint32(1)
             inside.syncthreads()
+
+    return inlined(add_up)
+
+
+def _adder(block, place):
+    """Add up a number of each thread of a block into a scalar."""
+    add_up = _summing(block)
+
+    def add_block(shared, tid, value, scalars):
+        add_up(shared, tid, value)
         if tid == np.uint32(0) and shared[0] != 0:
             inside.atomic.add(scalars, place, shared[0])
 
@@ -319,8 +329,6 @@ def each(c):
     return each
 
 
-TOGETHER = 2 if SIMULATED else WARP
-"""Threads that look at a page's vertices. A simulated one is dear."""
 PER_VERTEX = 256
 """What it costs to find a vertex's arcs in the host's memory, in bytes of a copy: its offsets and its first arcs are
 two reads over the bus, each of 64 to 128 bytes however few are wanted."""
@@ -331,18 +339,17 @@ rows and for neighbouring threads that are not there at the same time."""
 
 def page_costs(block):
     """What it would cost to read the arcs of chosen vertices where they lie in the host's memory, for each page, in
-    bytes of a copy: more than 0 for a page that holds one of them, and not much more than `most`. Adds to what is
-    there."""
+    bytes of a copy, but no more than `most`; more than 0 for a page that holds one of them. A block for each page:
+    those of small vertices hold a hundred thousand."""
+    add_up = _summing(block)
 
     def page_costs(chosen, first_of, vertices_of, degrees, most, found):
-        k = np.uint32(cuda.grid(1))
-        page = k // np.uint32(TOGETHER)
-        if page >= np.uint32(found.size):
-            return
+        tid, page = np.uint32(cuda.threadIdx.x), np.uint32(cuda.blockIdx.x)
+        costs = cuda.shared.array(block, np.uint64)
         lo = first_of[page]
         hi = np.uint32(lo + vertices_of[page])
         w, last = np.uint32(lo >> np.uint32(5)), np.uint32((hi - np.uint32(1)) >> np.uint32(5))
-        w += k % np.uint32(TOGETHER)
+        w += tid
         cost = np.uint64(0)
         while w <= last and cost < np.uint64(most):
             word = chosen[w]
@@ -354,8 +361,9 @@ def page_costs(block):
                         cost += np.uint64(PER_ARC) * np.uint64(degrees[n])
                 word >>= np.uint32(1)
                 n = np.uint32(n + np.uint32(1))
-            w += np.uint32(TOGETHER)
-        if cost > np.uint64(0):
-            cuda.atomic.add(found, page, np.uint32(min(cost, np.uint64(most))))
+            w += np.uint32(block)
+        add_up(costs, tid, cost)
+        if tid == np.uint32(0):
+            found[page] = np.uint32(min(costs[0], np.uint64(most)))
 
     return page_costs
