@@ -4,6 +4,7 @@ compiler took is said at the end."""
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,9 @@ if os.environ.get("NUMBA_ENABLE_CUDASIM"):
 
 for name in [name for name in os.environ if name.startswith("PENSTOCK_")]:
     del os.environ[name]
+
+# A job in the background is started with interrupts ignored, and so are all processes that it starts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The first example of a property may compile a kernel, which is no sign of a slow test.
 settings.register_profile("penstock", deadline=None, suppress_health_check=[HealthCheck.too_slow])

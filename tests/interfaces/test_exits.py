@@ -20,9 +20,7 @@ from penstock.version import VERSION
 
 from .conftest import Call
 
-# A background process may have inherited an ignored SIGINT, which the command line respects.
-START = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); sys.argv[0] = 'penstock'; "
-START += "from penstock.interfaces.cli import main; main()"
+START = "import sys; sys.argv[0] = 'penstock'; from penstock.interfaces.cli import main; main()"
 
 
 def start(folder: Path, *words: str) -> subprocess.Popen[str]:

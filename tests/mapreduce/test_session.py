@@ -140,7 +140,6 @@ def test_an_interrupt_leaves_nothing(tmp_path: Path) -> None:
     code = f"""
         import os, signal, numpy as np
         from penstock.mapreduce.session import MapReduce
-        signal.signal(signal.SIGINT, signal.default_int_handler)
         with MapReduce(memory_limit="2MB", threads=2, temp_directory={str(tmp_path)!r}) as mr:
             kv = mr.keyvalue(np.arange(500_000))
             assert mr.spill.used > 0
