@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
@@ -22,9 +21,6 @@ from penstock.observe.events import recording
 from penstock.store.reader import Direction
 
 from . import arc_kernels
-
-# The threads that read pages would be woken a thousand times for nothing; see tests/simulator.py.
-sys.setswitchinterval(0.005)
 
 PAGE = 4096
 OVER_TASKS, OVER_SEGMENTS = gpu.cuda.jit(arc_kernels.tasks), gpu.cuda.jit(arc_kernels.segments)
