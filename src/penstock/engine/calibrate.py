@@ -163,7 +163,7 @@ def _rows(rng: np.random.Generator, arcs: int, degree: int, copies: int) -> tupl
     keys = (row << np.uint64(32)) | rng.integers(0, 1 << 32, len(row), dtype=np.uint64)
     keys.sort()
     fractions = np.tile(keys.astype(np.uint32), copies)
-    offsets = np.concatenate([[0], np.cumsum(np.tile(degrees, copies))]).astype(np.uint64)
+    offsets = np.concatenate([[0], np.cumsum(np.tile(degrees, copies))]).astype(np.uint32)  # as in memory and in pages
     return offsets, fractions
 
 

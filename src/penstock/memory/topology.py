@@ -55,6 +55,11 @@ def balanced(offsets: np.ndarray, threads: int) -> np.ndarray:
     return np.unique(np.concatenate([[0], lo, [n]])).astype(np.uint64)
 
 
+def _offset_type(arcs: int) -> np.dtype:
+    """What counts this many arcs: that of a page's offsets if it will do, so that memory and disk share kernels."""
+    return np.dtype(np.uint32 if arcs < 1 << 32 else np.uint64)
+
+
 class Resident:
     """All arcs of a direction in one block."""
 
@@ -64,7 +69,7 @@ class Resident:
         self.direction, self.columns = direction, tuple(columns)
         active, arcs = direction.store.active, direction.arcs
         ids = np.uint32 if direction.store.vertices <= 1 << 32 else np.uint64
-        self.offsets = scope.zeros(active + 1, np.uint64, "offsets")
+        self.offsets = scope.zeros(active + 1, _offset_type(arcs), "offsets")
         self.neighbours = scope.empty(arcs, ids, "neighbours")
         self.values = tuple(scope.empty(arcs, direction.column_dtype(name), f"column {name}") for name in columns)
         self.bytes_read = 0
@@ -100,7 +105,7 @@ class Resident:
         """Bytes that this takes."""
         ids = 4 if direction.store.vertices <= 1 << 32 else 8
         widths = ids + sum(direction.column_dtype(name).itemsize for name in columns)
-        return (direction.store.active + 1) * 8 + direction.arcs * widths
+        return (direction.store.active + 1) * _offset_type(direction.arcs).itemsize + direction.arcs * widths
 
     def with_columns(self, columns: Sequence[str]) -> Resident:
         """The same block with some of its columns."""

@@ -131,7 +131,7 @@ def relaxer(c):
             if bucket(field[u], width) < now:
                 continue
             message = kind(emit(load(state, reads, u, u, _ZERO), p))
-            for a in range(offsets[u], offsets[u + ONE]):
+            for a in range(np.uint64(offsets[u]), np.uint64(offsets[u + ONE])):
                 v = np.uint64(neighbours[a])
                 new = kind(edge(message, arc_values(columns, a), p))
                 old = field[v]
@@ -311,7 +311,7 @@ def advance(c):
                 first = np.uint64(bins.work[j]) * _BLOCK
                 for i in range(first, first + np.uint64(bins.fill[j])):
                     u = np.uint64(bins.entries[i])
-                    arcs += offsets[u + ONE] - offsets[u]
+                    arcs += np.uint64(offsets[u + ONE] - offsets[u])
                 if arcs > few:
                     return entries, ran
             for j in range(meter[WORK]):

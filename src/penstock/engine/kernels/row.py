@@ -69,11 +69,11 @@ def rows(c):
             if k + ONE >= np.uint64(cuts.size):
                 return moved
             for i in range(cuts[k], cuts[k + ONE]):
-                begin, end = offsets[i], offsets[i + ONE]
+                begin, end = np.uint64(offsets[i]), np.uint64(offsets[i + ONE])
                 count = end - begin
                 collect(neighbours, begin, end, columns, message, none, p, scratch, none)
                 if two:
-                    begin, end = offsets2[i], offsets2[i + ONE]
+                    begin, end = np.uint64(offsets2[i]), np.uint64(offsets2[i + ONE])
                     collect(neighbours2, begin, end, columns2, message, none, p, scratch, count)
                     count += end - begin
                 moved = take(i, i, scratch[:count], state, reads, p, moved)
