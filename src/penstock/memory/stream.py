@@ -10,7 +10,7 @@ import queue
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from time import perf_counter
 from types import TracebackType
 from typing import Any
@@ -307,7 +307,7 @@ class PageStream:
             except BaseException as error:  # an interrupt: stop the threads, then go on waiting for them
                 run.fail(error)
         for count in counts:
-            for name, value in asdict(count).items():
+            for name, value in vars(count).items():
                 setattr(self.stats, name, getattr(self.stats, name) + value)
         if run.error is not None:
             raise run.error
@@ -325,7 +325,7 @@ class PageStream:
     def heartbeat(self) -> dict[str, Any]:
         """The ring and what went through it."""
         used = self.ring * self.frame_bytes if self._frames is not None else 0
-        return {"used": used, "ring": self.ring, **asdict(self.stats)}
+        return {"used": used, "ring": self.ring, **vars(self.stats)}
 
     def close(self) -> None:
         """End the threads and give the ring back, to the cache if there is one."""
