@@ -95,6 +95,13 @@ def betweenness(g: oracle.G) -> list[Options]:
     return [*plain, {"sources": several(g)}, {"sources": busiest(g)}] if len(g) else plain
 
 
+def scan(g: oracle.G) -> list[Options]:
+    """By common neighbours, much alike and little; by a column, where edges have no direction."""
+    alike = [{}, {"epsilon": 0.7}, {"epsilon": 0.3, "mu": 3}, {"epsilon": 1}, {"epsilon": 0.05, "mu": 4}]
+    marked = [{"similarity": "weight", "epsilon": 3}, {"similarity": "weight", "epsilon": 2.5, "mu": 3}]
+    return alike + (marked if g.undirected and "weight" in g.columns else [])
+
+
 def parts(g: oracle.G) -> list[Options]:
     """Sets of vertices: some, one, none, all."""
     every_other, one, none, everything = list(g.vertices[::2]), list(g.vertices[:1]), list[Any](), list(g.vertices)
@@ -123,6 +130,7 @@ CASES: dict[str, Callable[[oracle.G], list[Options]]] = {
     "hits": always({}, {"max_iter": 3}, {"tol": 1e-4}),
     "triangles": always({}),
     "lcc": always({}),
+    "scan": scan,
     "neighborhood": with_sources({"hops": 0}, {"hops": 2}),
     "egonet": with_sources({"hops": 0}, {"hops": 2}),
     "induced": parts,

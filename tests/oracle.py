@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -31,6 +32,7 @@ __all__ = [
     "pagerank",
     "ppr",
     "radius",
+    "scan",
     "scc",
     "sort_key",
     "sssp",
@@ -343,6 +345,48 @@ def lcc(g: G) -> dict[Any, float]:
         v: sum(len(near & out[u]) for u in near) / (len(near) * (len(near) - 1)) if len(near) > 1 else 0.0
         for v, near in around.items()
     }
+
+
+def scan(
+    g: G, epsilon: float = 0.5, mu: int = 2, similarity: str | None = None
+) -> dict[Any, tuple[Any | None, bool, bool]]:
+    """Clusters of cores that are similar and of those around them, and hubs between them (Xu et al. 2007)."""
+    around = _sets(g, g.around)
+    similar = _alike(g, around, epsilon) if similarity is None else _marked(g, similarity, epsilon)
+    cores = {v for v in g.vertices if 1 + len(similar[v]) >= mu}
+    joined = {v: [w for w in similar[v] if w in cores] if v in cores else [] for v in g.vertices}
+    cluster: dict[Any, Any] = {}
+    for v in g.vertices:
+        if v in cores and v not in cluster:
+            cluster.update(dict.fromkeys(levels(joined, [v]), v))
+    inside = dict(cluster)
+    for v in g.vertices:
+        near = [cluster[w] for w in similar[v] if w in cores]
+        if v not in cores and near:
+            inside[v] = min(near, key=sort_key)
+    hubs = {v for v in g.vertices if v not in inside and len({inside[w] for w in around[v] if w in inside}) > 1}
+    return {v: (inside.get(v), v in cores, v in hubs) for v in g.vertices}
+
+
+def _alike(g: G, around: dict[Any, set[Any]], epsilon: float) -> dict[Any, list[Any]]:
+    """Neighbours that have enough of their neighbours in common, themselves among them, up to rounding."""
+    with_self = {v: around[v] | {v} for v in g.vertices}
+
+    def are(v: Any, w: Any) -> bool:
+        least = epsilon * math.sqrt(len(with_self[v]) * len(with_self[w]))
+        return len(with_self[v] & with_self[w]) >= least * (1 - 1e-12)
+
+    return {v: [w for w in around[v] if are(v, w)] for v in g.vertices}
+
+
+def _marked(g: G, column: str, epsilon: float) -> dict[Any, list[Any]]:
+    """The other ends of edges whose column says so."""
+    at = 2 + list(g.columns).index(column)
+    found: dict[Any, list[Any]] = {v: [] for v in g.vertices}
+    for arc in g.arcs:
+        if arc[0] != arc[1] and arc[at] >= epsilon:
+            found[arc[0]].append(arc[1])
+    return found
 
 
 def neighborhood(g: G, source: Sequence[Any], hops: int = 1) -> dict[Any, int]:

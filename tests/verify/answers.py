@@ -27,6 +27,7 @@ COLUMNS: dict[str, dict[str, pa.DataType | None]] = {
     "hits": {"hub": pa.float64(), "authority": pa.float64()},
     "triangles": {"triangles": pa.int64()},
     "lcc": {"lcc": pa.float64()},
+    "scan": {"cluster": None, "core": pa.bool_(), "hub": pa.bool_()},
     "neighborhood": {"level": pa.uint32()},
 }
 """None: as the ids, or as the weights are."""

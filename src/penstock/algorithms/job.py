@@ -10,6 +10,7 @@ import numpy as np
 from penstock.config import Settings
 from penstock.engine.engine import Engine, Outcome
 from penstock.engine.explain import Reading, Stage, foreseen
+from penstock.engine.plan import PAIRED
 from penstock.engine.rates import limits
 from penstock.engine.vectors import Slots
 from penstock.errors import DoesNotFit, UsageError
@@ -149,7 +150,7 @@ class Job:
         arcs = {
             plan.program: sum(self.store.direction(side).arcs for side in plan.sides)
             for plan in self.engine.plans
-            if plan.form != "pair"
+            if plan.form not in PAIRED
         }
         passes = [
             step

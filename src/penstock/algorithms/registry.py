@@ -22,6 +22,7 @@ ALGORITHMS: dict[str, str] = {
     "cdlp": "communities by label propagation",
     "triangles": "how many triangles a vertex is a corner of",
     "lcc": "local clustering coefficients: how many of the arcs there could be among neighbours are there",
+    "scan": "clusters of vertices that share most of their neighbours, the hubs between them, and outliers",
     "betweenness": "what share of the shortest paths leads through each vertex",
     "closeness": "how near those who reach a vertex are to it",
     "radius": "within how many arcs a vertex reaches most of what it reaches",
@@ -39,6 +40,7 @@ UNSAVED: dict[str, str] = {
     "wcc": "goes over the arcs once",
     "triangles": "counts in one go",
     "lcc": "counts in one go",
+    "scan": "goes over its lists three times",
     "induced": "reads its edges once",
     "cross_edges": "reads its edges once",
 }
@@ -83,7 +85,8 @@ def columns_of(name: str, options: dict[str, Any]) -> list[str] | None:
     if name in ANSWERS_EDGES:
         return None
     known = options_of(name)
-    return [options.get("weight") or known["weight"].default] if "weight" in known else []
+    asked = (options.get(key) or known[key].default for key in ("weight", "similarity") if key in known)
+    return [column for column in asked if column is not None]
 
 
 def stages_of(name: str, store: Any, options: dict[str, Any]) -> list[Any]:

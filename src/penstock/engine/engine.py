@@ -17,7 +17,7 @@ from penstock.config import Settings
 from penstock.engine.checkpoint import Checkpoint
 from penstock.engine.near import Near
 from penstock.engine.place import one_gpu, place
-from penstock.engine.plan import Plan, arcs_of, keeping, make_plan, stream_bytes
+from penstock.engine.plan import PAIRED, Plan, arcs_of, keeping, make_plan, stream_bytes
 from penstock.engine.program import Combine, Each, Program
 from penstock.engine.vectors import Slots, Vectors, in_file
 from penstock.errors import DoesNotFit, UsageError
@@ -395,12 +395,12 @@ class Engine:
         needed = plan.fixed_bytes + (plan.window_bytes if plan.ranges > 1 else max(0, plan.window_bytes - given))
         if plan.tier == "memory":
             # A GPU has the arcs itself, but for lists that the host makes of them.
-            elsewhere = self._covers(program) or (device == "gpu" and program.form != "pair")
+            elsewhere = self._covers(program) or (device == "gpu" and program.form not in PAIRED)
             self._make_room(needed + (0 if elsewhere else plan.topology_bytes))
             return
         if self._page_bytes:
-            # Streams that are open are used, or closed before others are opened; but for a pair program's own.
-            sides = [self.store.direction(name) for name in plan.sides if program.form != "pair"]
+            # Streams that are open are used, or closed before others are opened; lists are made by way of their own.
+            sides = [self.store.direction(name) for name in plan.sides if program.form not in PAIRED]
             self._make_room(needed - sum(stream_bytes(side, program.columns, self.settings.threads) for side in sides))
         if not self._page_bytes and self.ledger.free < needed:
             self._unload()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.config import Settings, format_size
 from penstock.engine.model import Prediction, predict
 from penstock.engine.plan import Plan, make_plan
-from penstock.engine.program import Combine, Pair, Program, Row, Sweep
+from penstock.engine.program import Combine, Program, Row
 from penstock.engine.rates import Rates
 from penstock.engine.rates import load as kept_rates
 from penstock.engine.vectors import Slots
@@ -295,8 +295,7 @@ def foreseen(engine: Engine, *, loaded: bool = False) -> dict[str, Any] | None:
 
 def _stage_tree(each: Explained) -> Tree:
     program, plan, prediction = each.stage.program, each.plan, each.prediction
-    form = {Combine: "combine", Sweep: "sweep", Row: "row", Pair: "pair"}.get(type(program), program.form)
-    head = f"{program.name} ({form})"
+    head = f"{program.name} ({program.form})"
     if each.refused:
         return head, [(f"does not fit: {each.refused}", [])]
     if isinstance(program, Reading):

@@ -14,7 +14,7 @@ import numpy as np
 
 from penstock.config import Settings
 from penstock.engine.plan import Plan, number_dtype
-from penstock.engine.program import Combine, Pair, Program, Row, Sweep
+from penstock.engine.program import Combine, Common, Pair, Program, Row, Sweep
 from penstock.engine.rates import Rates
 from penstock.store.reader import Store
 
@@ -113,7 +113,7 @@ def _compute(plan: Plan, program: Program, store: Store, rates: Rates) -> tuple[
         return arcs * rates.sweep + store.active * rates.sweep_fetches * mean + columns, False
     if isinstance(program, Row):
         return arcs * rates.row + vertices + columns, False
-    if isinstance(program, Pair):
+    if isinstance(program, Pair | Common):
         return _wedges(store) * rates.pair, True
     # Each range visits the arcs once more, to see which of them are its own.
     again = (plan.ranges - 1) * arcs * rates.gather(8).nearest

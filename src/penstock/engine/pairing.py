@@ -1,14 +1,15 @@
-"""What a pair program takes: bytes of its lists, marks and rows, and the plan made from them."""
+"""What programs take that see pairs of vertices: bytes of lists, marks and rows, and the plan made from them."""
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from penstock.config import Settings
 from penstock.engine.plan import SLACK, Plan, number_dtype, stream_bytes, vector_bytes
-from penstock.engine.program import Pair
+from penstock.engine.program import Common, Pair, Program
 from penstock.errors import DoesNotFit
 from penstock.memory.spill import BOUNCE
 from penstock.memory.topology import Resident
@@ -58,7 +59,6 @@ def pair_plan(program: Pair, store: Store, settings: Settings, slots: int, *, he
     direction, threads, active = store.direction("out"), settings.threads, store.active
     size = entry_dtype(store, has_ways(program, store)).itemsize
     entries = direction.arcs if store.directed else direction.arcs // 2
-    lists = entries * size
     state = 0
     if program.per_vertex:
         total = np.dtype(program.total).itemsize
@@ -68,12 +68,47 @@ def pair_plan(program: Pair, store: Store, settings: Settings, slots: int, *, he
     if store.meta["order"] != "degree":
         # Ranks, and what it takes to find them or to put totals back in the order of the vertices.
         fixed += active * (number_dtype(store).itemsize + 28)
-    rows = 0 if _called(program) else row_bytes(hub_count(active, lists // 2))
+    rows = 0 if _called(program) else row_bytes(hub_count(active, entries * size // 2))
+    sizes = _Sizes(state, fixed, entries, size, rows)
+    return _plan(program, store, settings, slots, sizes, held=held, resident=resident)
+
+
+def common_plan(program: Common, store: Store, settings: Settings, slots: int, *, held: int, resident: bool) -> Plan:
+    """The same, with whole lists."""
+    active = store.active
+    state = slots * vector_bytes(program, store, number_dtype(store))[0]
+    fixed = 8 * (active + 1) + settings.threads * ((active + 63) // 64 * 8)
+    sizes = _Sizes(state, fixed, whole_entries(store), entry_dtype(store, ways=False).itemsize)
+    return _plan(program, store, settings, slots, sizes, held=held, resident=resident)
+
+
+def whole_entries(store: Store) -> int:
+    """A bound of the entries of all whole lists, parallel arcs each."""
+    return store.direction("out").arcs * (2 if store.directed else 1)
+
+
+class _Sizes(NamedTuple):
+    state: int
+    """Bytes of vectors."""
+    fixed: int
+    """Bytes of what else is there in any case."""
+    entries: int
+    size: int
+    """Bytes of an entry."""
+    rows: int = 0
+    """Bytes of rows, where they have room."""
+
+
+def _plan(
+    program: Program, store: Store, settings: Settings, slots: int, sizes: _Sizes, *, held: int, resident: bool
+) -> Plan:
+    direction, threads = store.direction("out"), settings.threads
+    state, fixed, rows, lists = sizes.state, sizes.fixed, sizes.rows, sizes.entries * sizes.size
     arcs = Resident.needed(direction, ())
     stream = stream_bytes(direction, (), threads)
     limit, free = settings.memory_limit, settings.memory_limit - held - SLACK
     in_memory = fixed + state + lists + max(rows, 0 if resident else stream + 8 * store.page_size) + arcs
-    longest = longest_list(store, entries) * size
+    longest = longest_list(store, sizes.entries) * sizes.size
     least = held + SLACK + fixed + state + stream + SPILLING + 2 * longest
     tier, why = settings.tier, []
     if tier == "auto" and not settings.state_ranges:

@@ -9,7 +9,7 @@ from penstock.engine.program import Combine, Program
 from penstock.errors import UsageError
 from penstock.store.reader import Store
 
-FORMS = {"combine", "sweep", "row", "pair"}
+FORMS = {"combine", "sweep", "row", "pair", "common"}
 """What the GPU has kernels for."""
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from penstock.config import Settings
 from penstock.engine.kernels.buckets import bins_bytes
-from penstock.engine.program import Combine, Pair, Program, Row, Sweep
+from penstock.engine.program import Combine, Common, Pair, Program, Row, Sweep
 from penstock.engine.vectors import AROUND
 from penstock.errors import DoesNotFit, UsageError
 from penstock.memory.cache import Policy
@@ -25,6 +25,8 @@ ROW_VERTEX = 32
 """What a vertex whose row is collected takes besides its messages: where the row begins, and its degrees."""
 _FAR = 1 << 16
 """The fewest vertices worth a range."""
+PAIRED = ("pair", "common")
+"""Forms that go over lists of neighbours, which are made of the arcs first."""
 
 
 @dataclass(frozen=True)
@@ -151,6 +153,10 @@ def make_plan(
         from penstock.engine.pairing import pair_plan
 
         return pair_plan(program, store, settings, slots, held=held, resident=resident)
+    if isinstance(program, Common):
+        from penstock.engine.pairing import common_plan
+
+        return common_plan(program, store, settings, slots, held=held, resident=resident)
     sides = sides_of(store, program.along)
     usable = arcs_of(store, program)
     if not usable:
@@ -251,5 +257,6 @@ def _largest_row(program: Row, store: Store, names: Sequence[str]) -> int:
 
 
 __all__ = [
-    "Plan", "Sides", "arcs_of", "keeping", "make_plan", "number_dtype", "read_dtype", "sides_of", "vector_bytes",
+    "PAIRED", "Plan", "Sides", "arcs_of", "keeping", "make_plan", "number_dtype", "read_dtype", "sides_of",
+    "vector_bytes",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Programs: an algorithm in one of four forms, and `Each` for what it does between them. Functions are plain Python on
+"""Programs: an algorithm in one of five forms, and `Each` for what it does between them. Functions are plain Python on
 numbers and named tuples; the engine compiles them, or calls them as they are (`reference`).
 
 A function sees a vertex `v` as a named tuple of its state, of the columns the program `reads`, and where asked for of
@@ -23,6 +23,8 @@ from penstock.errors import UsageError
 Along = Literal["out", "in", "both"]
 NUMBER = "number"
 """A message that is the sender's internal number: nothing is stored or sent for it."""
+NEVER = 1 << 32
+"""More neighbours than there can be: of `Common`, to leave an edge out."""
 GIVEN = ("vertices", "step", "tally")
 """Parameters that the engine adds."""
 
@@ -309,6 +311,34 @@ class Pair(Program):
             raise UsageError(f"program {self.name}: totals are numbers of 4 or 8 bytes, not {self.total!r}")
 
 
+@dataclass(frozen=True)
+class Common(Program):
+    """A function of each edge whose ends have enough neighbours in common, over shared state. It sees the simple graph:
+    without directions, loops and parallel arcs. `reads` may name `neighbours`: of how many other vertices there are
+    arcs from or to a vertex.
+
+    Edges come in any order, on all threads at once, and each once in a pass; of its ends `u` has no fewer neighbours
+    than `v`. Functions see `state` and change it as those of a `Sweep` do. `p.step` says which pass it is.
+    """
+
+    least: Callable[..., Any] | None = None
+    """`least(u, v, state, p)`: how many neighbours in common are enough. No more of them are counted, and none where v
+    has fewer neighbours than that; `NEVER` leaves the edge out."""
+    edge: Callable[..., Any] | None = None
+    """`edge(u, v, state, p)`: for each edge whose ends have that many."""
+    vertex: Callable[..., Any] | None = None
+    """`vertex(u, state, p)`: for each vertex after each pass."""
+
+    form = "common"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.least is None or self.edge is None:
+            raise UsageError(f"program {self.name} needs a least function and an edge function")
+        if self.columns:
+            raise UsageError(f"program {self.name} sees the simple graph, whose edges have no columns")
+
+
 def _given(v, p):
     """The first state of fields that are all there."""
 
@@ -381,10 +411,12 @@ def looks(until: Callable[[int, float], bool]) -> bool:
 
 
 __all__ = [
+    "NEVER",
     "NUMBER",
     "Bucketed",
     "ChangeBelow",
     "Combine",
+    "Common",
     "Each",
     "Iterations",
     "Pair",

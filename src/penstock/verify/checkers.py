@@ -8,6 +8,7 @@ from penstock.verify.communities import check_cdlp
 from penstock.verify.components import check_scc, check_wcc
 from penstock.verify.degrees import check_degree, check_kcore
 from penstock.verify.ranking import check_hits, check_pagerank, check_ppr
+from penstock.verify.scan import check_scan
 from penstock.verify.traversal import check_bfs, check_neighborhood, check_sssp
 from penstock.verify.triangles import check_lcc, check_triangles
 
@@ -27,6 +28,7 @@ CHECKERS: dict[str, Checker] = {
     "hits": check_hits,
     "triangles": check_triangles,
     "lcc": check_lcc,
+    "scan": check_scan,
     "neighborhood": check_neighborhood,
 }
 """By the name of the algorithm. All take the graph, the result as an Arrow table, and the options of the run."""

@@ -25,8 +25,8 @@ def check_wcc(graph: Graph, table: pa.Table) -> Iterator[str]:
     crossed = np.zeros(graph.vertices, bool)
     for tail, head, _ in arcs(graph):
         crossed[tail[component[tail] != component[head]]] = True
-        _unite(rank[tail], rank[head], root)
-    _flatten(root)
+        unite(rank[tail], rank[head], root)
+    flatten(root)
     yield from wrong(graph, crossed, "has an edge to another component")
     yield from _named(graph, component, rank, root[rank])
 
@@ -64,7 +64,8 @@ def _find(v, root):
 
 
 @kernel()
-def _unite(tails, heads, root):
+def unite(tails, heads, root):
+    """Join the sets of both ends: the smaller root is that of both."""
     for a in range(tails.size):
         u, v = _find(tails[a], root), _find(heads[a], root)
         if u < v:
@@ -74,7 +75,8 @@ def _unite(tails, heads, root):
 
 
 @kernel()
-def _flatten(root):
+def flatten(root):
+    """Give each member its root."""
     for v in range(np.uint64(root.size)):
         root[v] = _find(v, root)
 
@@ -130,4 +132,4 @@ def tarjan(offsets, neighbours):
     return component
 
 
-__all__ = ["check_scc", "check_wcc"]
+__all__ = ["check_scc", "check_wcc", "flatten", "unite"]

@@ -10,7 +10,7 @@ import pyarrow as pa
 from penstock.errors import InputError, UsageError, meant_path
 from penstock.graph import Graph
 
-REFERENCES = ("vertex", "parent", "component", "label")
+REFERENCES = ("vertex", "parent", "component", "label", "cluster")
 """Columns that hold ids."""
 
 

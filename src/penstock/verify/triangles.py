@@ -45,7 +45,7 @@ def count_triangles(graph: Graph) -> Triangles:
     n = graph.vertices
     if n >= 1 << 31:
         raise UsageError(f"triangles are checked in graphs of less than 2^31 vertices; this one has {n:,}")
-    low, high, both = _simple_edges(graph)
+    low, high, both = simple_edges(graph)
     degree = np.bincount(low, minlength=n) + np.bincount(high, minlength=n)
     place = np.empty(n, np.uint64)
     place[np.argsort(degree, kind="stable")] = np.arange(n, dtype=np.uint64)
@@ -61,7 +61,7 @@ def count_triangles(graph: Graph) -> Triangles:
     return Triangles(degree, through[place], between[place])
 
 
-def _simple_edges(graph: Graph) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def simple_edges(graph: Graph) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Smaller and larger end of each pair of neighbours, and the arcs between them, 1 or 2, parallel ones as one."""
     n = np.uint64(max(graph.vertices, 1))
     pieces = [np.zeros(0, np.uint64)]
@@ -104,4 +104,4 @@ def _merge(offsets, heads, both, through, between):
                     j += one
 
 
-__all__ = ["check_lcc", "check_triangles"]
+__all__ = ["check_lcc", "check_triangles", "simple_edges"]

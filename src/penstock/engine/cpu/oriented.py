@@ -1,5 +1,6 @@
-"""The oriented lists of a graph: for each vertex its neighbours of a lower rank, each once. They are made from the
-outgoing arcs, a window of lists at a time, and lie in memory, or in a file of which ranges are in memory."""
+"""The oriented lists of a graph: for each vertex its neighbours of a lower rank, each once; or whole lists, of all
+neighbours. They are made from the outgoing arcs, a window of lists at a time, and lie in memory, or in a file of which
+ranges are in memory."""
 
 from __future__ import annotations
 
@@ -24,15 +25,16 @@ _CHUNKS = 256
 
 
 class Oriented:
-    """List u is `entries[offsets[u] : offsets[u + 1]]` of `whole`, or of the file."""
+    """List u is `entries[offsets[u] : offsets[u + 1]]` of `whole`, or of the file. With `everyone` it has all
+    neighbours, and u is a number; else u is a rank."""
 
-    def __init__(self, engine: Engine, plan: Plan, ways: bool, what: str) -> None:
-        self.engine, self.plan, self.what = engine, plan, what
+    def __init__(self, engine: Engine, plan: Plan, what: str, *, ways: bool = False, everyone: bool = False) -> None:
+        self.engine, self.plan, self.what, self.everyone = engine, plan, what, everyone
         store = engine.store
         self.count, self.directed = store.active, store.directed
         self.kind = entry_dtype(store, ways)
         self.shift = kernels.WAYS if ways else np.uint64(0)
-        self.rank = self._ranks()
+        self.rank = np.zeros(0, number_dtype(store)) if everyone else self._ranks()
         self.offsets = engine.ledger.zeros(self.count + 1, np.uint64, "offsets of lists")
         self.whole: np.ndarray | None = None
         self._spill: Spill | None = None
@@ -66,7 +68,7 @@ class Oriented:
         engine, offsets = self.engine, self.offsets
 
         def count(worker: int, counter: Any, cuts: Any, first: Any, begins: Any, neighbours: Any, _: Any) -> None:
-            kernels.count(counter, cuts, first, begins, neighbours, self.rank, self.directed, offsets)
+            kernels.count(counter, cuts, first, begins, neighbours, self.rank, self.directed, self.everyone, offsets)
 
         self._visit(count, None)
         np.cumsum(offsets, out=offsets)
@@ -74,11 +76,11 @@ class Oriented:
         capacity = total
         if self.plan.tier == "disk":
             capacity = self._capacity(total, longest)
-        buffer = engine.ledger.empty(capacity, self.kind, "oriented lists")
+        buffer = engine.ledger.empty(capacity, self.kind, "lists of neighbours")
         if capacity < total:
             place = engine.settings.temp_directory or engine.store.path.absolute().parent
             self._spill = Spill(place, quota=engine.settings.max_temp_directory_size)
-            self._spill.require(total * self.kind.itemsize, "the oriented lists of the graph")
+            self._spill.require(total * self.kind.itemsize, "the lists of neighbours")
             self._file = self._spill.create("lists")
         written = 0
         for lo, hi in self.ranges(capacity):
@@ -110,8 +112,8 @@ class Oriented:
 
         def fill(worker: int, counter: Any, cuts: Any, first: Any, begins: Any, neighbours: Any, _: Any) -> None:
             kernels.fill(
-                counter, cuts, first, begins, neighbours, self.rank, self.directed, self.shift, np.uint64(lo),
-                np.uint64(hi), base, offsets, buffer,
+                counter, cuts, first, begins, neighbours, self.rank, self.directed, self.everyone, self.shift,
+                np.uint64(lo), np.uint64(hi), base, offsets, buffer,
             )  # fmt: skip
 
         self._visit(fill, (lo, hi))

@@ -13,7 +13,7 @@ from penstock.config import Settings, format_size
 from penstock.engine.model import TRAVERSAL, Prediction, fetched_bytes, heat
 from penstock.engine.place import one_gpu, place, unfit
 from penstock.engine.plan import Plan, keeping
-from penstock.engine.program import Combine, Pair, Program, Row, Sweep
+from penstock.engine.program import Combine, Common, Pair, Program, Row, Sweep
 from penstock.engine.rates import GpuRates, Rates, load_gpu
 from penstock.errors import DoesNotFit, UsageError
 from penstock.store.reader import Store
@@ -153,6 +153,10 @@ def device_plan(program: Program, store: Store, slots: int, limit: int, settings
         from penstock.engine.gpu.rows import rows_of
 
         return plan.make_row_plan(program, store, rows_of(program, store, slots), limit, seeds=seeds)
+    if isinstance(program, Common):
+        from penstock.engine.gpu.common import make_common_plan
+
+        return make_common_plan(program, store, slots, limit, settings.state_ranges)
     from penstock.engine.gpu.pair import make_pair_plan
 
     assert isinstance(program, Pair)

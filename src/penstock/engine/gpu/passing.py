@@ -1,6 +1,6 @@
-"""Oriented lists that have no room on a GPU. The host makes them, in its memory or in a file; ranges of them are held
-on the device in turn, while all lists that may have a neighbour in common with them pass over two lanes: one is filled
-while kernels go over the other."""
+"""Lists of neighbours that have no room on a GPU. The host makes them, in its memory or in a file; ranges of them are
+held on the device in turn, while all lists that may have a neighbour in common with them pass over two lanes: one is
+filled while kernels go over the other. Whole lists may also be all there."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ ENTRY = 4
 MOST = 16 << 20
 """Bytes of lists in a lane, unless one list is longer: their copy takes many times what a launch does."""
 LANES = 2
+_NO_ITEMS = np.zeros((0, 2), np.uint32)
 _RING = 3
 """Pieces of pinned memory."""
 
@@ -67,11 +68,22 @@ class _Lane(NamedTuple):
 
 
 class Passing:
-    """Lists as `Lists` has them, a part at a time."""
+    """Lists as `Lists` has them, a part at a time. Whole ones, of everyone, are gone over again and again."""
 
-    def __init__(self, engine: Engine, device: Card, plan: Plan, *, ways: bool, ranges: int | None, what: str) -> None:
-        self.engine, self.device, self.ways = engine, device, ways
+    def __init__(
+        self,
+        engine: Engine,
+        device: Card,
+        plan: Plan,
+        *,
+        ways: bool,
+        ranges: int | None,
+        what: str,
+        everyone: bool = False,
+    ) -> None:
+        self.engine, self.device, self.ways, self._everyone = engine, device, ways, everyone
         self._plan, self._ranges, self._what = plan, ranges, what
+        self._there: tuple[int, int] | None = None
         self._arrays: list[Array] = []
         self._oriented: Oriented | None = None
         self._stage: Reservation | None = None
@@ -83,9 +95,21 @@ class Passing:
 
     def make(self, state: int) -> None:
         """Have the host make them, and take what room the device has left."""
-        held = self._oriented = Oriented(self.engine, self._plan, self.ways, self._what)
-        self.count, self._offsets, self.source = held.count, held.offsets, "disk" if held.whole is None else "host"
+        self.orient()
+        self.place()
+
+    def orient(self) -> None:
+        """Have the host make them."""
+        held = self._oriented = Oriented(
+            self.engine, self._plan, self._what, ways=self.ways, everyone=self._everyone
+        )  # fmt: skip
+        self.count, self.offsets, self.source = held.count, held.offsets, "disk" if held.whole is None else "host"
         self.figures = {"windows": held.windows, "spilled_lists": held.spilled}
+
+    def place(self) -> None:
+        """Take what room the device has left."""
+        held = self._oriented
+        assert held is not None
         starts = self._kept(self.device.upload(held.offsets, "lists"))
         self.bounds = starts.arg, gpu.view(starts.array[1:])
         rank = held.rank if len(held.rank) else np.zeros(1, np.uint32)
@@ -122,32 +146,55 @@ class Passing:
         assert self._oriented is not None
         for lo, hi in self._oriented.ranges(self._fits):
             # The stream of the card waits for the lanes, which go over the range before, and they wait for it.
-            self._send(self.device.stream, self._held.array, lo, hi)
-            yield Part(lo, hi, self._offsets[lo], self._held.arg)
-        self._leave_host()
+            if self._there != (lo, hi):
+                self._there = None
+                self._send(self.device.stream, self._held.array, lo, hi)
+                self._there = lo, hi
+            yield Part(lo, hi, self.offsets[lo], self._held.arg)
+        if not self._everyone:
+            self._leave_host()
 
     def passing(self, theirs: Part) -> Iterator[Pass]:
-        """The lists that may have a neighbour in common with those of a range: no lower ones."""
+        """The lists that may have a neighbour in common with those of a range: no lower ones; of whole lists those that
+        may share an edge with it."""
         assert self._oriented is not None
+        if self._everyone and theirs.last - theirs.first == self.count:
+            yield Pass(self.device.stream, theirs, self._lanes[0].items.arg, 0)
+            return
         timeline = Timeline()
-        for number, (lo, hi) in enumerate(self._oriented.ranges(self._passing, theirs.first)):
+        for number, (lo, hi) in enumerate(self._oriented.ranges(self._passing, self._first(theirs))):
+            if lo >= self._last(theirs):
+                break
             lane = number % LANES
             stream, lists, items = self._lanes[lane]
-            found = list_items(lengths_of(self._offsets, lo, hi), lo)
+            found = list_items(lengths_of(self.offsets, lo, hi), lo) if not self._everyone else _NO_ITEMS
             with timeline.span(stream, lane, "copy", lists=hi - lo):
                 self._send(stream, lists.array, lo, hi)
                 self._copy(stream, items.array, found)
             with timeline.span(stream, lane, "kernel", lists=hi - lo):
-                yield Pass(stream, Part(lo, hi, self._offsets[lo], lists.arg), items.arg, len(found))
+                yield Pass(stream, Part(lo, hi, self.offsets[lo], lists.arg), items.arg, len(found))
         if timeline.records:
             gpu.synchronize()
             timeline.settle()
+
+    def _first(self, theirs: Part) -> int:
+        return 0 if self._everyone else theirs.first
+
+    def _last(self, theirs: Part) -> int:
+        """In the order of degrees no vertex after a range has more neighbours than one in it."""
+        assert self._oriented is not None
+        ordered = self.engine.store.meta["order"] == "degree" and not self._oriented.directed
+        return theirs.last if self._everyone and ordered else self.count
+
+    def entries_of(self, part: Part) -> int:
+        """How many entries the lists of a part have."""
+        return int(self.offsets[part.last]) - int(self.offsets[part.first])
 
     def _send(self, stream: gpu.Stream, target: Any, lo: int, hi: int) -> None:
         """Begin to copy the lists `lo` to `hi`, after what the stream has."""
         assert self._oriented is not None
         assert self._buffer is not None
-        begin, end = int(self._offsets[lo]), int(self._offsets[hi])
+        begin, end = int(self.offsets[lo]), int(self.offsets[hi])
         step = max(1, end - begin if self.source == "host" else len(self._buffer))
         for a in range(begin, end, step):
             b = min(a + step, end)
@@ -162,7 +209,7 @@ class Passing:
         gpu.synchronize()
         if self._oriented is not None:
             self._oriented.close()
-            self._oriented, self._offsets = None, np.zeros(0, np.uint64)
+            self._oriented, self.offsets = None, np.zeros(0, np.uint64)
         if self._stage is not None:
             self._stage.release()
             self._stage = self._ring = self._buffer = None

@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock.engine.compile import params_class, state_class, usable
+from penstock.engine.compile import params_class, state_class
 from penstock.engine.cpu.parts import read_column
-from penstock.engine.gpu import atomics  # noqa: F401  (makes them known to kernels)
-from penstock.engine.gpu.functions import Kernel, gpu_adapters, make_kernel
 from penstock.engine.gpu.held import blocks
-from penstock.engine.gpu.kernels import slots as each
 from penstock.engine.gpu.kernels import sweep as templates
+from penstock.engine.gpu.parts import State, kernels_of, nothing
 from penstock.engine.gpu.plan import DevicePlan, make_sweep_plan
 from penstock.engine.plan import Plan, arcs_of
 from penstock.engine.program import Sweep
 from penstock.engine.vectors import Slots
 from penstock.memory import gpu
-from penstock.memory.card import Array, Card
-from penstock.memory.fingerprint import fingerprint
+from penstock.memory.card import Card
 from penstock.memory.frames import DevicePages
 from penstock.memory.tasks import BLOCK
 from penstock.observe.progress import progress
@@ -36,10 +32,6 @@ _ALL = np.uint32(0xFFFFFFFF)
 
 def _never(u, state, p):
     return False
-
-
-def _nothing(u, state, p):
-    return
 
 
 class Peek:
@@ -59,35 +51,6 @@ class Peek:
         return np.asarray(gpu.download(self._array), dtype)
 
 
-class SweepKernels:
-    """The kernels of one sweep by the names of their templates, made when first used."""
-
-    def __init__(self, program: Sweep) -> None:
-        self.program = program
-        parts = gpu_adapters(program, flagged=False)
-        parts.init, parts.arc = usable(program.init), usable(program.arc)
-        parts.vertex, parts.settled = usable(program.vertex or _nothing), usable(program.settled or _never)
-        parts.frontier, parts.lanes, parts.block = False, 1, BLOCK
-        self._parts: SimpleNamespace = parts
-        self._made: dict[str, Kernel] = {}
-
-    def __getattr__(self, name: str) -> Kernel:
-        if name not in self._made:
-            template = getattr(templates, name, None) or getattr(each, name)
-            self._made[name] = make_kernel(template, self._parts, self.program)
-        return self._made[name]
-
-
-_KEPT: dict[str, SweepKernels] = {}
-
-
-def _kernels(program: Sweep) -> SweepKernels:
-    key = fingerprint(program.makeup(), BLOCK)
-    if key not in _KEPT:
-        _KEPT[key] = SweepKernels(program)
-    return _KEPT[key]
-
-
 class SweepRun:
     """One run: the state, and the rounds over it."""
 
@@ -103,58 +66,35 @@ class SweepRun:
     ) -> None:
         self.engine, self.device, self.program, self.slots = engine, device, program, slots
         self.store, self.params, self.stream = engine.store, dict(params), device.stream
-        self.kernels = _kernels(program)
-        self.host = tuple(
+        self.kernels = kernels_of(
+            program, templates, init=program.init, arc=program.arc, vertex=program.vertex or nothing,
+            settled=program.settled or _never,
+        )  # fmt: skip
+        host = tuple(
             vectors[name] if name in vectors else engine.vectors.make(slots.count, kind, name)
             for name, kind in program.fields().items()
         )
         asked = [self.store.direction(name) for name in self._names()]
         device.make_room(plan.state_bytes + plan.reads_bytes, plan.least_bytes, asked, program.columns, "resident")
-        self._arrays: list[Array] = []
-        self.state = [self._kept(device.empty(array.shape, array.dtype, "state")) for array in self.host]
-        self.args = tuple(array.arg for array in self.state)
-        self.scalars = self._kept(device.full(2, 0, np.float64, "scalars"))
-        self.unused = self._kept(device.full(1, 0, np.uint8, "unused"))
+        self.state = State(device, self.kernels, host, slots)
         self.once = program.once and not self.store.directed
         try:
             if set(program.state) - set(vectors):
-                self._initialise(vectors)
+                names = program.stored_reads()
+                reads = [vectors[name] if name in vectors else read_column(engine, slots, name) for name in names]
+                self.state.initialise(reads, self._given())
             else:
-                for mine, array in zip(self.state, self.host, strict=True):
-                    gpu.fill(mine.array, array)
+                self.state.upload()
             self.sides = list(device.pages(self._names(), program.columns, "resident", state=plan.state_bytes).values())
         except BaseException:
             self.close()  # who keeps the error keeps this run, too
             raise
-
-    def _kept(self, array: Array) -> Array:
-        self._arrays.append(array)
-        return array
 
     def _names(self) -> tuple[str, ...]:
         return arcs_of(self.store, self.program)
 
     def _given(self) -> tuple[Any, ...]:
         return (*self.params.values(), self.slots.vertices, 0, 0.0)
-
-    def _initialise(self, vectors: dict[str, np.ndarray]) -> None:
-        names, slots = self.program.stored_reads(), self.slots
-        reads = [vectors[name] if name in vectors else read_column(self.engine, slots, name) for name in names]
-        held = [self._kept(self.device.upload(array, "reads")) for array in reads]
-        args = (self.args, tuple(array.arg for array in held), self._given(), self.scalars.arg, self.unused.arg)
-        count, zero = slots.count, np.uint32(0)
-        self.kernels.initialise(self.stream, blocks(count), BLOCK, zero, np.uint32(count), zero, *args)
-        if slots.seeds:
-            places = np.array([slots.of(number) for number in slots.seeds], np.uint32)
-            seeds = self._kept(self.device.upload(places, "seeds"))
-            numbers = self._kept(self.device.upload(np.arange(1, len(places) + 1, dtype=np.uint32), "seeds"))
-            held += [seeds, numbers]
-            self.kernels.initialise_seeds(
-                self.stream, blocks(len(places)), BLOCK, seeds.arg, numbers.arg, zero, np.uint32(count), *args
-            )
-        self.stream.synchronize()
-        for array in held:
-            array.release()
 
     # ---- rounds
 
@@ -169,7 +109,7 @@ class SweepRun:
         self._vertices()
         if program.between is not None:
             self.stream.synchronize()
-            views = state_class(program)(*(Peek(field.array[: self.slots.active]) for field in self.state))
+            views = state_class(program)(*(Peek(field.array[: self.slots.active]) for field in self.state.fields))
             self.params |= program.between(views, params_class(program)(*self._given()))
         either_end = program.settled is not None and (not self.store.directed or self._both())
         self._arcs(seen, _ALL, once=self.once and not either_end, choosy=either_end)
@@ -181,7 +121,7 @@ class SweepRun:
         return bool(names) and len(self.sides) == len(names) > 1
 
     def _arcs(self, begin: np.uint32, end: np.uint32, *, once: bool, choosy: bool) -> None:
-        tail = (begin, end, once, choosy, self.args, self._given(), self.scalars.arg)
+        tail = (begin, end, once, choosy, self.state.args, self._given(), self.state.scalars.arg)
         for side in self.sides:
 
             def launch(
@@ -201,20 +141,13 @@ class SweepRun:
 
     def _vertices(self) -> None:
         if self.program.vertex is not None:
-            active = self.slots.active
+            active, state = self.slots.active, self.state
             self.kernels.vertices(
-                self.stream, blocks(active), BLOCK, np.uint32(active), self.args, self._given(), self.scalars.arg
+                self.stream, blocks(active), BLOCK, np.uint32(active), state.args, self._given(), state.scalars.arg
             )
 
-    def finish(self) -> None:
-        self.stream.synchronize()
-        for mine, array in zip(self.state, self.host, strict=True):
-            gpu.download(mine.array, array)
-
     def close(self) -> None:
-        self.stream.synchronize()
-        for array in self._arrays:
-            array.release()
+        self.state.close()
 
 
 def run(
@@ -246,7 +179,7 @@ def run(
             bar.advance(1)
         engine.stats.iteration(program=program.name, seconds=time.perf_counter() - began)
         with engine.stats.phase("copy back"):
-            held.finish()
+            held.state.download()
     finally:
         held.close()
-    return Outcome(dict(zip(program.state, held.host, strict=True)), slots, 1, 0.0)
+    return Outcome(dict(zip(program.state, held.state.host, strict=True)), slots, 1, 0.0)

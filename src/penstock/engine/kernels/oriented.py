@@ -1,8 +1,9 @@
-"""Kernels that make the oriented lists of a graph: of each vertex the neighbours of lower rank, ascending, each once.
+"""Kernels that make the lists of a graph: of each vertex the neighbours of lower rank, or all of them, ascending, each
+once.
 
-Ranks fall with the degree, so hubs have short lists. An entry is the rank of the neighbour; with ways it is that rank
-times four plus two bits: 1, there is an arc to it; 2, there is one from it. Arcs come as blocks of pages or as one
-block of everything; chunks of vertices are taken from a counter.
+Ranks fall with the degree, so hubs have short lists of lower ones. An entry is the rank of the neighbour; with ways it
+is that rank times four plus two bits: 1, there is an arc to it; 2, there is one from it. Arcs come as blocks of pages
+or as one block of everything; chunks of vertices are taken from a counter.
 """
 
 from __future__ import annotations
@@ -23,19 +24,21 @@ def ranked(rank, v):
 
 
 @inlined
-def mine_below(u, rank, neighbours, begin, end):
-    """How many neighbours of rank below u's there are; where numbers are ranks they come first."""
+def mine_of(u, rank, whole, neighbours, begin, end):
+    """How many of the neighbours are in u's list: those of lower rank, which come first where numbers are ranks; all
+    others, too, if it is the `whole` list."""
     count = np.uint64(0)
     for a in range(begin, end):
-        if ranked(rank, np.uint64(neighbours[a])) < u:
+        v = ranked(rank, np.uint64(neighbours[a]))
+        if v < u or (whole and v != u):
             count += ONE
-        elif not rank.size:
+        elif not (whole or rank.size):
             break
     return count
 
 
 @kernel()
-def count(counter, cuts, first, offsets, neighbours, rank, directed, found):
+def count(counter, cuts, first, offsets, neighbours, rank, directed, whole, found):
     """Add the entries of each list to `found[rank + 1]`, parallel arcs each."""
     while True:
         k = atomic_add(counter, 0, ONE)
@@ -45,19 +48,22 @@ def count(counter, cuts, first, offsets, neighbours, rank, directed, found):
             u = ranked(rank, first + i)
             begin, end = np.uint64(offsets[i]), np.uint64(offsets[i + ONE])
             if not directed:
-                # Each edge lies in the lists of both ends: the upper end's is enough.
-                mine = mine_below(u, rank, neighbours, begin, end)
+                # Each edge lies at both ends: an end's own arcs are enough.
+                mine = mine_of(u, rank, whole, neighbours, begin, end)
                 if mine:
                     atomic_add(found, u + ONE, mine)
                 continue
             for a in range(begin, end):
                 v = ranked(rank, np.uint64(neighbours[a]))
-                if v != u:
-                    atomic_add(found, max(u, v) + ONE, ONE)
+                if v == u:
+                    continue
+                atomic_add(found, max(u, v) + ONE, ONE)
+                if whole:
+                    atomic_add(found, min(u, v) + ONE, ONE)
 
 
 @kernel()
-def fill(counter, cuts, first, offsets, neighbours, rank, directed, shift, lo, hi, base, cursor, lists):
+def fill(counter, cuts, first, offsets, neighbours, rank, directed, whole, shift, lo, hi, base, cursor, lists):
     """Write the entries of the lists `lo` to `hi`, of which the first begins at `base`; `cursor[u]` moves from the
     begin of list u to its end."""
     while True:
@@ -70,27 +76,30 @@ def fill(counter, cuts, first, offsets, neighbours, rank, directed, shift, lo, h
             if not directed:
                 if u < lo or u >= hi:
                     continue
-                mine = mine_below(u, rank, neighbours, begin, end)
+                mine = mine_of(u, rank, whole, neighbours, begin, end)
                 at = atomic_add(cursor, u, mine) - base
                 last = at + mine
                 for a in range(begin, end):
                     if at == last:
                         break
                     v = ranked(rank, np.uint64(neighbours[a]))
-                    if v < u:
+                    if v < u or (whole and v != u):
                         lists[at] = v
                         at += ONE
                 continue
             for a in range(begin, end):
                 v = ranked(rank, np.uint64(neighbours[a]))
-                upper = max(u, v)
-                if v == u or upper < lo or upper >= hi:
+                upper, lower = max(u, v), min(u, v)
+                if v == u:
                     continue
-                at = atomic_add(cursor, upper, ONE) - base
-                entry = min(u, v) << shift
-                if shift:
-                    entry |= ONE if u > v else np.uint64(2)
-                lists[at] = entry
+                if lo <= upper < hi:
+                    at = atomic_add(cursor, upper, ONE) - base
+                    entry = lower << shift
+                    if shift:
+                        entry |= ONE if u > v else np.uint64(2)
+                    lists[at] = entry
+                if whole and lo <= lower < hi:
+                    lists[atomic_add(cursor, lower, ONE) - base] = upper
 
 
 @kernel()

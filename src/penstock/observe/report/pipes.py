@@ -99,7 +99,9 @@ def _pipes(run: Run) -> Iterator[Pipe]:
 
 def _passed(run: Run) -> tuple[float, float]:
     """Bytes of arcs that whole passes went over, and their seconds."""
-    sizes = {plan["program"]: plan["topology_bytes"] for plan in run.plans if plan.get("form") != "pair"}
+    sizes = {
+        plan["program"]: plan["topology_bytes"] for plan in run.plans if plan.get("form") not in ("pair", "common")
+    }
     whole = [step for step in run.steps if not {"frontier", "supersteps"} & set(step) and step.get("program") in sizes]
     return float(sum(sizes[step["program"]] for step in whole)), float(sum(step.get("seconds", 0.0) for step in whole))
 

@@ -1,0 +1,181 @@
+"""A common program on a GPU: the host makes the lists of all neighbours; they are all there, or ranges of them are held
+in turn while the others pass, in each pass again."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from penstock.engine.cpu.parts import read_column
+from penstock.engine.gpu.held import blocks
+from penstock.engine.gpu.kernels import common as templates
+from penstock.engine.gpu.kernels import sweep
+from penstock.engine.gpu.parts import State, kernels_of, nothing
+from penstock.engine.gpu.passing import ENTRY, Passing, least_bytes, share_out, shared_bytes
+from penstock.engine.gpu.plan import SLACK, DevicePlan
+from penstock.engine.pairing import longest_list, whole_entries
+from penstock.engine.plan import Plan, number_dtype, read_dtype
+from penstock.engine.program import Common, looks
+from penstock.engine.vectors import Slots
+from penstock.errors import DoesNotFit
+from penstock.memory.card import Card
+from penstock.memory.tasks import BLOCK
+from penstock.observe.progress import progress
+from penstock.store.reader import Store
+
+if TYPE_CHECKING:
+    from penstock.engine.engine import Engine, Outcome, Until
+
+
+def make_common_plan(program: Common, store: Store, slots: int, limit: int, ranges: int | None = None) -> DevicePlan:
+    """The state is there, and all lists, or as many ranges of them as it takes, or `ranges`; refuse what cannot fit."""
+    entries, number = whole_entries(store), number_dtype(store)
+    vectors = sum(kind.itemsize for kind in program.fields().values())
+    reads = sum(number.itemsize if name == "neighbours" else read_dtype(store, name).itemsize
+                for name in program.stored_reads())  # fmt: skip
+    state = slots * vectors + 8 * (store.active + 1) + 4 + 2 * SLACK
+    longest = max(1, longest_list(store, entries))
+    smallest = state + max(slots * reads, least_bytes(longest))
+    if smallest > limit:
+        what = f"the state of {program.name} with its longest lists on the GPU"
+        raise DoesNotFit(what, needed=smallest, limit=limit, setting="gpu_memory_limit")
+    held, passing = share_out(limit - state, entries, longest, ranges)
+    lists = shared_bytes(held, passing)
+    return DevicePlan(
+        max(1, -(-entries // held)), 1, state + lists, ENTRY * entries, 0, limit, smallest, lists_bytes=lists,
+        reads_bytes=slots * reads,
+    )  # fmt: skip
+
+
+class CommonRun:
+    """One run: state, lists; the passes one after the other."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        device: Card,
+        program: Common,
+        plan: Plan,
+        params: dict[str, Any],
+        slots: Slots,
+        vectors: dict[str, np.ndarray],
+    ) -> None:
+        self.engine, self.device, self.program, self.slots = engine, device, program, slots
+        self.params, self.step, self.stream = dict(params), 0, device.stream
+        self.kernels = kernels_of(
+            program, templates, sweep, init=program.init, least=program.least, edge=program.edge,
+            vertex=program.vertex or nothing,
+        )  # fmt: skip
+        self._vectors = vectors
+        host = tuple(
+            vectors[name] if name in vectors else engine.vectors.make(slots.count, kind, name)
+            for name, kind in program.fields().items()
+        )
+        forced = engine.settings.state_ranges
+        self.lists = Passing(
+            engine, device, plan, ways=False, everyone=True, ranges=forced, what=f"{program.name} on the GPU"
+        )
+        self.state = State(device, self.kernels, host, slots)
+
+    def given(self) -> tuple[Any, ...]:
+        return (*self.params.values(), self.slots.vertices, self.step, 0.0)
+
+    def initialise(self) -> None:
+        """The lists, on the host; the state; then the lists have what is left."""
+        program, vectors = self.program, self._vectors
+        self.lists.orient()
+        self.state.upload()
+        if set(program.state) - set(vectors):
+            names = program.stored_reads()
+            self.state.initialise([self._read(name) for name in names], self.given())
+        self.lists.place()
+
+    def _read(self, name: str) -> np.ndarray:
+        engine, slots = self.engine, self.slots
+        if name in self._vectors:
+            return self._vectors[name]
+        if name != "neighbours":
+            return read_column(engine, slots, name)
+        found = engine.vectors.make(slots.count, number_dtype(engine.store), name)
+        offsets = self.lists.offsets
+        np.subtract(offsets[1:], offsets[:-1], out=found[: slots.active], casting="unsafe")
+        return found
+
+    def one_pass(self) -> None:
+        """All edges, then all vertices."""
+        began, lists, state = time.perf_counter(), self.lists, self.state
+        params, ranges = self.given(), 0
+        for theirs in lists.held():
+            ranges += 1
+            held = theirs.lists, theirs.base, np.uint32(theirs.first), np.uint32(theirs.last)
+            for stream, mine, _, _ in lists.passing(theirs):
+                entries = lists.entries_of(mine)
+                self.kernels.edges(
+                    stream, -(-entries // BLOCK), BLOCK, np.uint32(mine.first), np.uint32(mine.last),
+                    np.uint64(entries), *lists.bounds, mine.lists, mine.base, *held, state.args, params,
+                    state.scalars.arg,
+                )  # fmt: skip
+        if self.program.vertex is not None:
+            active = self.slots.active
+            self.kernels.vertices(
+                self.stream, blocks(active), BLOCK, np.uint32(active), state.args, params, state.scalars.arg
+            )
+        self.stream.synchronize()
+        self.engine.stats.iteration(program=self.program.name, ranges=ranges, seconds=time.perf_counter() - began)
+        self.step += 1
+
+    def asks(self, until: Until) -> bool:
+        """Whether `until` says to stop. It may look at the vectors, and change them."""
+        if not looks(until) or not self.step:
+            return until(self.step, np.inf)
+        self.state.download()
+        over = until(self.step, np.inf)
+        if not over:
+            self.state.upload()
+        return over
+
+    def close(self) -> None:
+        self.lists.close()
+        self.state.close()
+
+
+def run(
+    engine: Engine,
+    program: Common,
+    plan: Plan,
+    params: dict[str, Any],
+    slots: Slots,
+    vectors: dict[str, np.ndarray],
+    active: np.ndarray | None,
+    until: Until | None,
+) -> Outcome:
+    """Passes until `until` says so; one without it."""
+    from penstock.engine.engine import Outcome
+
+    device, stats = engine.gpu, engine.stats
+    planned = make_common_plan(program, engine.store, slots.count, device.ledger.limit, engine.settings.state_ranges)
+    engine.device_plans.append(planned)
+    device.close_pages()  # lists take what there is
+    with stats.phase("prepare"):
+        held = CommonRun(engine, device, program, plan, params, slots, vectors)
+    try:
+        with stats.phase("orient"):
+            held.initialise()
+        engine.sources.add(held.lists.source)
+        with stats.phase("run"), progress(program.name, total=None, unit="passes", settings=engine.settings) as bar:
+            while until is None or not held.asks(until):
+                held.one_pass()
+                bar.advance(1)
+                if until is None:
+                    break
+        figures = held.lists.figures
+        with stats.phase("copy back"):
+            held.state.download()
+    finally:
+        held.close()
+    return Outcome(dict(zip(program.state, held.state.host, strict=True)), slots, held.step, 0.0, totals=figures)
+
+
+__all__ = ["CommonRun", "make_common_plan", "run"]
