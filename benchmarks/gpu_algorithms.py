@@ -27,6 +27,7 @@ def options(graph: Graph) -> dict[str, dict[str, Any]]:
         "sssp": {"source": busy[0], "weight": "weight", "dtype": "float32", "parents": True},
         "closeness": {"samples": min(64, graph.vertices)}, "radius": {"max_iter": FEW},
         "wcc": {}, "scc": {}, "cdlp": {"max_iter": FEW}, "kcore": {}, "triangles": {}, "lcc": {},
+        "scan": {},
     }  # fmt: skip
 
 

@@ -312,7 +312,7 @@ def simulated_lists_without_entries(tmp_path: Path, ranges: int | None) -> None:
     none = {"source": np.zeros(0, int), "target": np.zeros(0, int)}
     empty = pk.ingest(none, tmp_path / "none.pen", vertices={"id": [1]}, page_size=4096, allow_empty=True)
     for graph in (loop, empty):
-        for name in ("triangles", "lcc"):
+        for name in ("triangles", "lcc", "scan"):
             expected = pk.run(name, graph, device="reference").table
             assert pk.run(name, graph, device="gpu", state_ranges=ranges).table.equals(expected)
 
@@ -340,10 +340,34 @@ def simulated_no_room_for_two_lists(tmp_path: Path) -> None:
         pk.run("triangles", graph, device="gpu", gpu_memory_limit=4096)
 
 
+# ---- common
+
+
+@pytest.mark.parametrize("undirected", [False, True])
+@pytest.mark.parametrize("order", ["degree", "input"])
+@pytest.mark.parametrize("place", ["gpu", "gpu-ranges", "gpu-streamed"])
+def simulated_edges_with_enough_in_common(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, undirected: bool, order: str, place: str
+) -> None:
+    """All lists there, or a few at a time; in three passes, of which each sees what those before have done."""
+    from engine.test_common import own as common
+    from penstock.engine.gpu import passing
+
+    graph = small(tmp_path / "g.pen", undirected=undirected, order=order, duplicates="keep")
+    monkeypatch.setattr(passing, "MOST", 64)
+    found = same(common(), graph, place, enough=2, max_iter=3)
+    figures, entries = found.stats["gpu"], found.table["size"].to_numpy().sum()
+    assert figures["ledger_peak"] <= figures["memory_limit"]
+    ranges = {step["ranges"] for step in found.stats["supersteps"]}
+    assert (max(ranges) > 1) == (place == "gpu-ranges") or place == "gpu-streamed"
+    copied = figures["bytes_copied"] // passing.ENTRY
+    assert copied == entries if max(ranges) == 1 else copied > 3 * entries
+
+
 # ---- graphs with little in them
 
 
-@pytest.mark.parametrize("name", ["cdlp", "lcc", "triangles"])
+@pytest.mark.parametrize("name", ["cdlp", "lcc", "scan", "triangles"])
 def simulated_empty_graphs(tmp_path: Path, name: str) -> None:
     none = {"source": np.zeros(0, int), "target": np.zeros(0, int)}
     loops = {"source": [3, 3, 5], "target": [3, 3, 5]}

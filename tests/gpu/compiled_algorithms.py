@@ -65,15 +65,16 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "closeness": {},
     "triangles": {},
     "lcc": {},
+    "scan": {},
 }
 PLACES: dict[str, dict[str, Any]] = GPU_PLACES | {
     f"gpu-{strategy}": {"device": "gpu", "gpu_devices": 2, "gpu_strategy": strategy} for strategy in "PS"
 }
 WANTED = {
-    "absorb", "add_tallies", "arcs", "degrees", "emit_active", "emit_all", "finish", "initialise", "initialise_seeds",
-    "merge_totals", "narrow", "over_segments", "over_tasks", "pack", "page_costs", "pieces", "pull", "pull_segments",
-    "push", "push_segments", "segments", "select", "settle", "simplify", "sorted_segments", "sorted_tasks",
-    "update_all", "vertices", "vote", "vote_parts", "wanting", "wide",
+    "absorb", "add_tallies", "arcs", "degrees", "edges", "emit_active", "emit_all", "finish", "initialise",
+    "initialise_seeds", "merge_totals", "narrow", "over_segments", "over_tasks", "pack", "page_costs", "pieces",
+    "pull", "pull_segments", "push", "push_segments", "segments", "select", "settle", "simplify", "sorted_segments",
+    "sorted_tasks", "update_all", "vertices", "vote", "vote_parts", "wanting", "wide",
 }  # fmt: skip
 
 

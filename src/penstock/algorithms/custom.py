@@ -13,7 +13,7 @@ from penstock.config import Settings
 from penstock.edges import Edges
 from penstock.engine.engine import Outcome, Until
 from penstock.engine.plan import sides_of
-from penstock.engine.program import Combine, Each, Program, change_below, iterations
+from penstock.engine.program import Combine, Common, Each, Program, change_below, iterations
 from penstock.engine.vectors import let_go
 from penstock.errors import UsageError
 from penstock.graph import Graph
@@ -28,6 +28,8 @@ def run(program: Program, graph: Graph, settings: Settings, options: dict[str, A
         raise UsageError(f"{program!r} is neither the name of an algorithm nor a program")
     if isinstance(program, Each):
         raise UsageError(f"program {program.name} sees no arcs: it is for what is done between other programs")
+    if isinstance(program, Common) and options.get("tol") is not None:
+        raise UsageError(f"program {program.name} has no change that tol could bound: say max_iter, how many passes")
     job = Job(graph, settings, program.name, options)
     rest = dict(options)
     source, most, tol = rest.pop("source", None), rest.pop("max_iter", None), rest.pop("tol", None)
@@ -41,7 +43,7 @@ def run(program: Program, graph: Graph, settings: Settings, options: dict[str, A
     try:
         seeds = job.seeds(source) if source is not None else []
         outcome = job.engine.run(program, params=rest, seeds=seeds, until=until)
-        result = job.result(outcome, outcome.state, iterations=outcome.steps, residual=outcome.change)
+        result = job.result(outcome, outcome.state, iterations=outcome.steps, residual=outcome.change, **outcome.totals)
         if isinstance(program, Combine) and program.edge_state:
             result.edges = arcs_kept(graph, program, outcome, result.stats)
         return result

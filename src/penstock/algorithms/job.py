@@ -53,10 +53,11 @@ class Job:
                     stage.program.check(self.settings.memory_limit)
                 else:
                     self.engine.plan(stage.program, count, beside=stage.headroom * count + stage.held)
+                    self.engine.refuse_early(stage.program, count)
             except DoesNotFit as error:
                 refused.append(error)
         if refused:
-            raise max(refused, key=lambda error: error.needed)
+            raise max(refused, key=lambda error: (error.setting == "memory_limit", error.needed))
 
     def sample(self, count: int, seed: int) -> np.ndarray:
         """So many different vertices, by internal number."""

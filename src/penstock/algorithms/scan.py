@@ -38,6 +38,8 @@ from penstock.store.reader import Store
 
 CORES, CLUSTERS, AROUND = 0, 1, 2
 """What the passes find."""
+_BESIDE = 6
+"""Bytes per vertex that are there when hubs are looked for: how many are similar, and two flags."""
 NEARLY = 1 - 1e-12
 """What is similar but for rounding is similar."""
 
@@ -217,6 +219,12 @@ class Clusters:
                 self.counts["cores"] += int(core.sum())
                 self.counts["clusters"] += int((core & (name == np.arange(lo, some.stop))).sum())
 
+    def cores(self) -> np.ndarray:
+        """Who is one."""
+        found = self._flags("cores")
+        np.greater_equal(self.similar, self.mu, out=found)
+        return found
+
     def hubs(self) -> np.ndarray:
         """Of those in no cluster, who has neighbours in several."""
         vectors, count = self.job.engine.vectors, len(self.cluster)
@@ -224,9 +232,12 @@ class Clusters:
         low[:] = self.none
         program = neighbouring(self.cluster.dtype)
         self.job.engine.run(program, vectors={"cluster": self.cluster, "low": low, "high": high})
-        found = low < high
-        found[self.active :] = False
+        found = self._flags("hubs")
+        np.less(low, high, out=found)
         return found
+
+    def _flags(self, what: str) -> np.ndarray:
+        return self.job.engine.vectors.make(len(self.cluster), np.bool_, what)
 
 
 def name_dtype(store: Store) -> np.dtype:
@@ -258,18 +269,19 @@ def scan(
         for finding in (CORES, CLUSTERS, AROUND):
             outcome = engine.run(program, params=params | {"finding": finding}, vectors=held.given())
             held.between(finding + 1)
-    core = held.similar >= mu
-    core[job.store.active :] = False
-    none = held.cluster == held.none
-    members, hub = int(job.store.active - none[: job.store.active].sum()), held.hubs()
+    slots, figures = outcome.slots, outcome.totals
+    held.component = np.zeros(0, number)
+    del outcome  # it has vectors that are not needed any more
+    core, hub = held.cores(), held.hubs()
+    members = int((held.cluster[: slots.active] != held.none).sum())
     with job.stats.phase("label"):
         cluster = from_ranks(engine, held.cluster)
-    cluster[none] = held.none
+        cluster[held.cluster == held.none] = held.none
     counts: dict[str, Any] = held.counts | {"members": members, "hubs": int(hub.sum())}
     counts["outliers"] = job.store.vertices - members - counts["hubs"]
     return job.result(
-        outcome.slots, {"cluster": cluster, "core": core, "hub": hub}, nulls={"cluster": held.none},
-        references=("cluster",), **counts, **outcome.totals,
+        slots, {"cluster": cluster, "core": core, "hub": hub}, nulls={"cluster": held.none},
+        references=("cluster",), **counts, **figures,
     )  # fmt: skip
 
 
@@ -280,8 +292,13 @@ def _check(store: Store, epsilon: float, mu: int, similarity: str | None) -> Non
         raise UsageError(f"epsilon must be a number, not {epsilon}")
     if mu < 2:
         raise UsageError(f"mu must be at least 2, as a vertex counts itself, not {mu}")
-    if similarity is not None and store.directed:
+    if similarity is None:
+        return
+    if store.directed:
         raise UsageError("similarity is a column of an undirected graph: build it with undirected=True")
+    column = store.direction("out")
+    if column.column_dtype(similarity).kind not in "uifb" or column.columns[similarity].endswith("]"):
+        raise UsageError(f"edge column {similarity!r} holds {column.columns[similarity]}, which is no similarity")
 
 
 def stages(store: Store, *, epsilon: float = 0.5, mu: int = 2, similarity: str | None = None) -> list[Stage]:
@@ -292,4 +309,4 @@ def stages(store: Store, *, epsilon: float = 0.5, mu: int = 2, similarity: str |
         first = Stage(by_neighbours(number, name), 3, held=held)
     else:
         first = Stage(by_column(number, name, similarity), 3, held=held)
-    return [first, Stage(neighbouring(name), 1, held=held, headroom=4 + number.itemsize)]
+    return [first, Stage(neighbouring(name), 1, held=held, headroom=_BESIDE)]

@@ -118,8 +118,7 @@ class CommonRun:
         held, params = self.lists, self.given()
         theirs, base = held.read(lo, hi, self._theirs), held.offsets[lo]
         counts = np.zeros(2, np.int64)
-        # In the order of degrees no vertex after the range has more neighbours than one in it.
-        last = hi if self.engine.store.meta["order"] == "degree" and not held.directed else held.count
+        last = hi if held.falling else held.count  # the longer list of an edge comes first, or may be anywhere
         whole = held.whole is not None
         for first, end in [(0, held.count)] if whole else held.ranges(max(1, len(self._passing))):
             if first >= last:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from penstock.engine.engine import Engine
     from penstock.engine.plan import Plan
 
+_SOME = 1 << 16
+"""Lists that are looked at together."""
 _CHUNKS = 256
 """Chunks per thread: a few vertices may have most of the triangles."""
 
@@ -46,6 +48,8 @@ class Oriented:
             self.close()
             raise
         self.longest = self._longest()
+        self.falling = all((found[1:] <= found[:-1]).all() for found in self._lengths(beside=1))
+        """Whether no list is longer than the one before."""
 
     # ---- how lists are made
 
@@ -196,10 +200,12 @@ class Oriented:
         return 0 if self._file is None else self._file.size
 
     def _longest(self) -> int:
-        longest, piece = 0, 1 << 16
-        for at in range(0, self.count, piece):
-            longest = max(longest, int(np.diff(self.offsets[at : at + piece + 1]).max(initial=0)))
-        return longest
+        return max((int(found.max(initial=0)) for found in self._lengths()), default=0)
+
+    def _lengths(self, beside: int = 0) -> Iterator[np.ndarray]:
+        """How long the lists are, some at a time, and so many that follow."""
+        for at in range(0, self.count, _SOME):
+            yield np.diff(self.offsets[at : at + _SOME + beside + 1])
 
     def close(self) -> None:
         """Remove the file."""

@@ -181,10 +181,9 @@ class Passing:
         return 0 if self._everyone else theirs.first
 
     def _last(self, theirs: Part) -> int:
-        """In the order of degrees no vertex after a range has more neighbours than one in it."""
+        """Of whole lists that fall, the longer one of an edge comes first."""
         assert self._oriented is not None
-        ordered = self.engine.store.meta["order"] == "degree" and not self._oriented.directed
-        return theirs.last if self._everyone and ordered else self.count
+        return theirs.last if self._everyone and self._oriented.falling else self.count
 
     def entries_of(self, part: Part) -> int:
         """How many entries the lists of a part have."""
