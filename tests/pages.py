@@ -231,6 +231,8 @@ def prepare(folder: Path) -> Path:
         pk.pagerank(graph).write(folder / "ranks.parquet")
         pk.bfs(graph, source=42).write(folder / "levels.parquet")
     shutil.copytree(folder / "web.pen", folder / "roads.pen")
+    genes = edges.append_column("correlation", pa.array(rng.random(200)))
+    pk.ingest(genes, folder / "genes.pen", undirected=True, columns=["correlation"], merge="max").close()
     figures = ["run", "pagerank", f"{folder}/web.pen", "--json", f"{folder}/run.json", "--trace", f"{folder}/run.trace"]
     assert CliRunner().invoke(app(), figures).exit_code == 0
     return folder

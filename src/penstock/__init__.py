@@ -36,7 +36,7 @@ from penstock.version import VERSION as __version__
 if TYPE_CHECKING:
     from penstock.edges import Edges
     from penstock.engine.monoid import ANY, ARGMIN, FIRST, MAX, MIN, OR, SUM, Monoid, pair, pair_number, pair_value
-    from penstock.engine.program import NUMBER, Combine, Pair, Row, Sweep
+    from penstock.engine.program import NEVER, NUMBER, Combine, Common, Pair, Row, Sweep
     from penstock.export.objects import to_arrow, to_networkx, to_numpy, to_scipy
     from penstock.graph import Graph
     from penstock.mapreduce.keyvalue import KeyValue
@@ -51,7 +51,7 @@ _LAZY = {
     "engine.monoid": (
         "ANY", "ARGMIN", "FIRST", "MAX", "MIN", "OR", "SUM", "Monoid", "pair", "pair_number", "pair_value"
     ),
-    "engine.program": ("NUMBER", "Combine", "Pair", "Row", "Sweep"),
+    "engine.program": ("NEVER", "NUMBER", "Combine", "Common", "Pair", "Row", "Sweep"),
     "export.objects": ("to_arrow", "to_networkx", "to_numpy", "to_scipy"),
     "graph": ("Graph",),
     "mapreduce.keyvalue": ("KeyValue",),
@@ -87,10 +87,12 @@ __all__ = [
     "FIRST",
     "MAX",
     "MIN",
+    "NEVER",
     "NUMBER",
     "OR",
     "SUM",
     "Combine",
+    "Common",
     "Edges",
     "Graph",
     "KeyMultiValue",

@@ -50,7 +50,9 @@ def refused(name: str, graph: Graph, table: pa.Table, options: Mapping[str, Any]
 
 def other(value: Any, column: str, vertices: list[Any]) -> Any:
     """A value that could be right, but is not."""
-    if column in ("parent", "component", "label"):
+    if isinstance(value, bool):
+        return not value
+    if column in ("parent", "component", "label", "cluster"):
         return vertices[(vertices.index(value) + 1) % len(vertices)] if value is not None else vertices[0]
     return 1 if value is None else value * 1.01 + 0.001 if isinstance(value, float) else value + 1
 

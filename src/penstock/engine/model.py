@@ -113,8 +113,10 @@ def _compute(plan: Plan, program: Program, store: Store, rates: Rates) -> tuple[
         return arcs * rates.sweep + store.active * rates.sweep_fetches * mean + columns, False
     if isinstance(program, Row):
         return arcs * rates.row + vertices + columns, False
-    if isinstance(program, Pair | Common):
+    if isinstance(program, Pair):
         return _wedges(store) * rates.pair, True
+    if isinstance(program, Common):
+        return _shorter(store) * rates.pair, True
     # Each range visits the arcs once more, to see which of them are its own.
     again = (plan.ranges - 1) * arcs * rates.gather(8).nearest
     again += 2 * plan.edge_state_bytes / rates.memory  # read and written
@@ -178,6 +180,17 @@ def _wedges(store: Store) -> float:
     bound = np.sqrt(2.0 * store.direction("out").arcs)
     degrees = records["arcs"] / np.maximum(records["vertices"], 1)
     return float((records["arcs"] * np.minimum(degrees, bound)).sum())
+
+
+def _shorter(store: Store) -> float:
+    """Entries of the shorter of the two lists of each edge, if neighbours were drawn by their degrees: the most that
+    is looked at."""
+    arcs, vertices = heat(store, "out")
+    degrees = arcs / np.maximum(vertices, 1)
+    order = np.argsort(degrees)
+    arcs, degrees = arcs[order], degrees[order]
+    below, above = np.cumsum(arcs * degrees), arcs.sum() - np.cumsum(arcs)
+    return float((arcs * (below + degrees * above)).sum() / max(1.0, arcs.sum()) / (1 if store.directed else 2))
 
 
 def page_bytes(store: Store, plan: Plan, program: Program) -> int:

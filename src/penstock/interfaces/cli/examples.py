@@ -74,6 +74,10 @@ OF_RUN: dict[str, tuple[tuple[str, str], ...]] = {
         ("penstock run sssp roads.pen --source @ids.txt", "ids from a file"),
     ),
     "wcc": (("penstock run wcc web.pen -o components.parquet", ""),),
+    "scan": (
+        ("penstock run scan web.pen --epsilon 0.6 --mu 3 -o clusters.parquet", ""),
+        ("penstock run scan genes.pen --similarity correlation --epsilon 0.8", ""),
+    ),
     "betweenness": (("penstock run betweenness web.pen --samples 64", "from 64 random vertices"),),
     "egonet": (("penstock run egonet web.pen --source 42 --hops 2 -o around.csv", ""),),
 }

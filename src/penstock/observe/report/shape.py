@@ -186,7 +186,7 @@ def _result_told(run: Run) -> str:
     figures = run.figures
     told = [
         f"{words.count(figures[name])} {name}"
-        for name in ("components", "triangles", "communities")
+        for name in ("components", "triangles", "communities", "clusters", "hubs", "outliers")
         if isinstance(figures.get(name), int)
     ]
     return ", ".join(told).capitalize() + "." if told else ""
