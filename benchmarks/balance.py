@@ -36,7 +36,7 @@ def run(folder: Path, scale: int) -> dict[str, Any]:
 
     rows, figures = [], []
     for scramble in (False, True):
-        with MapReduce(memory_limit=LIMIT, threads=THREADS, temp_directory=folder) as mr:
+        with MapReduce(memory_limit=LIMIT, threads=THREADS, temp_directory=folder, device="cpu") as mr:
             source = generator("kron", scale=scale, edge_factor=EDGE_FACTOR, seed=1, scramble=scramble, **QUADRANTS)
             degrees, writer = np.zeros(1 << scale, np.int64), mr.writer(np.uint64, np.uint64)
             for chunk in source.chunks(threads=THREADS, memory=64 << 20):

@@ -30,7 +30,7 @@ def batches(pairs):
         keys = random.integers(0, max(1, pairs // 4), min(1 << 18, pairs - at), dtype=np.uint64)
         yield keys, keys >> np.uint64(1)
 def run(pairs, limit, **options):
-    with MapReduce(memory_limit=limit, threads=threads, temp_directory=folder, **options) as mr:
+    with MapReduce(memory_limit=limit, threads=threads, temp_directory=folder, device="cpu", **options) as mr:
         with mr.keyvalue(batches(pairs), key=np.uint64, value=np.uint64) as given, given.collate() as groups:
             with groups.reduce("sum") as sums:
                 total = sum(int(chunk.values.sum()) for chunk in sums.chunks())

@@ -86,7 +86,7 @@ def run(section: Section) -> None:
     limit = section.sizes.pair_limit
     rates: dict[str, Any] = {}
     with (
-        MapReduce(memory_limit=limit) as cpu,
+        MapReduce(memory_limit=limit, device="cpu") as cpu,
         MapReduce(memory_limit=limit, device="gpu", gpu_memory_limit=section.sizes.pair_gpu_limit) as there,
     ):
         pairs = [mr.keyvalue(keys, values) for mr in (cpu, there)]

@@ -36,7 +36,7 @@ from penstock.apps.jobs.wordcount import word_count
 from penstock.mapreduce.session import MapReduce
 text, target, limit, threads = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 def run(text, limit):
-    with MapReduce(memory_limit=limit, threads=threads, temp_directory=Path(target).parent) as mr:
+    with MapReduce(memory_limit=limit, threads=threads, temp_directory=Path(target).parent, device="cpu") as mr:
         with word_count(mr, text) as found:
             found.write(target, ("word", "count"), overwrite=True)
         return mr.stats()

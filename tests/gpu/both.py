@@ -85,7 +85,10 @@ def larger(a, b):
 def sessions(size: Size, gpu_limit: int, chunk_size: int | None = None) -> Iterator[tuple[MapReduce, MapReduce]]:
     """(on the GPU, on the CPU)."""
     known: dict[str, Any] = {"memory_limit": "64MB", "threads": 2, "chunk_size": chunk_size or size.chunk}
-    with MapReduce(**known, device="gpu", gpu_memory_limit=gpu_limit) as there, MapReduce(**known) as here:
+    with (
+        MapReduce(**known, device="gpu", gpu_memory_limit=gpu_limit) as there,
+        MapReduce(**known, device="cpu") as here,
+    ):
         yield there, here
         assert there.placing.stats().get("memory_peak", 0) <= gpu_limit
 

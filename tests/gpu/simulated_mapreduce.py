@@ -10,6 +10,8 @@ from gpu import both
 from penstock.errors import ProgramError, UsageError
 from penstock.mapreduce.functions import compiled, emit
 from penstock.mapreduce.gpu.reduce import LONG, SHORT, assigned
+from penstock.mapreduce.placing import Placing
+from penstock.mapreduce.session import MapReduce
 from penstock.memory.ledger import Ledger
 from penstock.observe.events import recording
 from penstock.sorting.streamed import sort_on_gpu
@@ -68,6 +70,23 @@ def test_errors_are_told() -> None:
             groups.reduce("sum", assign="grid")
         assert list(kv.map(both.turned)) == [(4, 1), (5, 2), (6, 3)]  # nothing is left of what failed
         assert there.placing._accelerator.ledger.used == 0  # type: ignore[union-attr]
+
+
+def test_where_nobody_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is worth it runs there; but a function of columns is given NumPy's arrays, as where it is not."""
+
+    monkeypatch.setattr("penstock.observe.gpus.likely", lambda: True)
+    with MapReduce(memory_limit="64MB", threads=2) as mr:
+        assert list(mr.keyvalue([3, 1], [1, 2]).sort_keys()) == [(1, 2), (3, 1)]
+        assert "2 rows take the CPU" in mr.stats()["gpu"]["why_not_gpu"]["sort_keys"]
+        monkeypatch.setattr(Placing, "_slower", lambda *_: None)
+        pairs = mr.keyvalue([3, 1], [1, 2])
+        assert list(pairs.sort_keys()) == [(1, 2), (3, 1)]
+        assert list(pairs.map(both.columns)) == []
+        figures = mr.stats()["gpu"]
+        assert figures["bytes_in"] == 32
+        assert figures["why_not_gpu"].keys() == {"map"}
+        assert "device='gpu' asks" in figures["why_not_gpu"]["map"]
 
 
 def test_streams_are_lanes_of_a_trace() -> None:

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from penstock.config import config
 from penstock.errors import DoesNotFit, UsageError
 from penstock.mapreduce.columns import NOTHING
 from penstock.mapreduce.session import MapReduce
@@ -111,6 +112,32 @@ def test_a_writer_finds_out_and_then_holds_on() -> None:
 def test_bad_settings_are_one_sentence(options: dict[str, Any], match: str) -> None:
     with pytest.raises(UsageError, match=match):
         MapReduce(**options)
+
+
+def test_the_device_is_that_of_all_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    def device(**options: Any) -> str:
+        with MapReduce(**SMALL, **options) as mr:
+            assert list(mr.keyvalue([2, 1], [3, 4]).sort_keys()) == [(1, 4), (2, 3)]
+            return mr.device
+
+    monkeypatch.delenv("PENSTOCK_DEVICE", raising=False)
+    assert device() == "auto"
+    monkeypatch.setenv("PENSTOCK_DEVICE", "reference")
+    assert device() == "reference"
+    with config(device="cpu"):
+        assert device() == "cpu"
+        assert device(device="auto") == "auto"
+
+
+@pytest.mark.parametrize("device", ["auto", "cpu", "reference"])
+def test_nothing_is_said_of_a_gpu_that_nobody_asked_for(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("penstock.observe.gpus.missing", lambda: "cupy is not installed")
+    monkeypatch.setitem(sys.modules, "penstock.memory.gpu", None)  # importing it would fail
+    monkeypatch.setattr("penstock.mapreduce.placing.START", -1e9)  # it would be worth it at once
+    with MapReduce(**SMALL, device=device) as mr:
+        pairs = mr.keyvalue(np.arange(1000)[::-1], np.arange(1000))
+        assert list(pairs.sort_keys().map(lambda key, value: (key, 1)).collate().reduce("sum"))[3] == (3, 1)
+        assert "gpu" not in mr.stats()
 
 
 def test_without_a_disk_it_says_what_it_needs() -> None:

@@ -48,6 +48,10 @@ def _on_gpu(kv: KeyValue, function: Function, out: Any, bar: Any) -> bool:
     if function.kind == "python":
         placing.refuse("map", "plain Python functions run on the CPU")
         return False
+    if function.kind == "chunk" and not placing.asked:
+        # Whose arrays it is given must not depend on how many pairs there are.
+        placing.refuse("map", "functions of columns are given CuPy's arrays only where device='gpu' asks for it")
+        return False
     kinds = (kv.key, kv.value)
     there = placing.offer("map", "map", rows=len(kv), bytes_in=nbytes, bytes_out=nbytes, kinds=kinds)
     if there is None:

@@ -6,7 +6,6 @@ take less than the CPU does. It needs enough data, and values of fixed width.
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from penstock.config import Settings
 from penstock.errors import DoesNotFit, UsageError
 from penstock.mapreduce.columns import Kind, is_varying, kind_name
 from penstock.mapreduce.room import Room
+from penstock.observe import gpus
 from penstock.sorting.radix import sort_pairs
 
 if TYPE_CHECKING:
@@ -40,30 +40,25 @@ class Unsuited(Exception):
 
 
 class Placing:
-    """Of one session. `why_not` says of each operation that ran on the CPU why it did, where a GPU was wanted."""
+    """Of one session. `why_not` says of each operation that ran on the CPU why it did, where a GPU is wanted: where it
+    was asked for, or where there seems to be one."""
 
     def __init__(self, settings: Settings, room: Room) -> None:
         self._settings, self._room = settings, room
         self.asked = settings.device.startswith("gpu")
-        self.wanted = self.asked or settings.device == "auto"
+        self.wanted = self.asked or (settings.device == "auto" and gpus.likely())
         self.why_not: dict[str, str] = {}
         self._accelerator: Accelerator | None = None
         if self.asked and (reason := self._missing()):
             raise UsageError(f"device {settings.device}: {reason}")
 
     def _missing(self) -> str | None:
-        if not self.asked and importlib.util.find_spec("cupy") is None:
-            return "cupy is not installed"
-        from penstock.observe.gpus import missing
-
-        if reason := missing():
+        if reason := gpus.missing():
             return reason
         from penstock.memory import gpu
 
         if reason := gpu.why_not():
             return reason
-        if gpu.SIMULATED and not self.asked:
-            return "a simulated GPU is used where device='gpu' asks for it"
         number = int(self._settings.device.partition(":")[2] or 0)
         if number >= gpu.count():
             return f"there are only {gpu.count()} GPUs, numbered from 0"

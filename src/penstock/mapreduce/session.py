@@ -49,8 +49,9 @@ class MapReduce:
     What does not fit lies in temporary files, which are gone when the block ends, however it does. `chunk_size` is
     what is worked on at a time, `chunks` how many may be in memory at most; both are found from the budget if they are
     not given. With `device="gpu"` what has a fixed width is sorted, grouped, mapped and reduced on the GPU, inside
-    `gpu_memory_limit`; "auto" does so where that is faster. `force_out_of_core` keeps no chunk in memory, for tests;
-    `may_spill=False` keeps none on disk. With `verbosity=1` every operation says on stderr what it did.
+    `gpu_memory_limit`; "auto", the default, does so where there is a GPU and that is faster; "cpu" and "reference" mean
+    the CPU. `force_out_of_core` keeps no chunk in memory, for tests; `may_spill=False` keeps none on disk. With
+    `verbosity=1` every operation says on stderr what it did.
     """
 
     def __init__(
@@ -60,7 +61,7 @@ class MapReduce:
         temp_directory: str | os.PathLike[str] | None = None,
         max_temp_directory_size: Size | None = None,
         threads: int | None = None,
-        device: str | None = "cpu",
+        device: str | None = None,
         force_out_of_core: bool = False,
         chunk_size: Size | None = None,
         chunks: int | None = None,

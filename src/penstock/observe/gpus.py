@@ -13,9 +13,14 @@ from typing import Any
 PACKAGES = ("cupy", "numba_cuda")
 
 
+def simulated() -> bool:
+    """Whether Numba's simulator stands in for a GPU."""
+    return os.environ.get("NUMBA_ENABLE_CUDASIM", "0") not in ("", "0")
+
+
 def missing() -> str | None:
     """Why no GPU can be used, in one sentence; None where it is worth looking for one."""
-    if os.environ.get("NUMBA_ENABLE_CUDASIM", "0") not in ("", "0"):
+    if simulated():
         return None
     for package in PACKAGES:
         if importlib.util.find_spec(package) is None:
@@ -27,6 +32,11 @@ def missing() -> str | None:
         except OSError:
             return "no CUDA device was found: is its driver installed?"
     return None
+
+
+def likely() -> bool:
+    """Whether to look for a GPU where nobody asked for one; a simulated one is for who asks."""
+    return not simulated() and missing() is None
 
 
 def nvml() -> Any:
@@ -52,4 +62,4 @@ def driver() -> str | None:
         library.nvmlShutdown()
 
 
-__all__ = ["PACKAGES", "driver", "missing", "nvml"]
+__all__ = ["PACKAGES", "driver", "likely", "missing", "nvml", "simulated"]
