@@ -7,11 +7,13 @@ import pytest
 
 import simulator  # noqa: F401
 from gpu import both
-from penstock.errors import ProgramError, UsageError
+from penstock.errors import DeviceFull, DoesNotFit, ProgramError, UsageError
 from penstock.mapreduce.functions import compiled, emit
+from penstock.mapreduce.gpu.accelerator import Accelerator
 from penstock.mapreduce.gpu.reduce import LONG, SHORT, assigned
 from penstock.mapreduce.placing import Placing
 from penstock.mapreduce.session import MapReduce
+from penstock.memory import gpu
 from penstock.memory.ledger import Ledger
 from penstock.observe.events import recording
 from penstock.sorting.streamed import sort_on_gpu
@@ -74,7 +76,8 @@ def test_errors_are_told() -> None:
 
 def test_where_nobody_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is worth it runs there; but a function of columns is given NumPy's arrays, as where it is not."""
-
+    with MapReduce(memory_limit="64MB") as mr:
+        assert not mr.placing.wanted  # a simulated GPU is for who asks
     monkeypatch.setattr("penstock.observe.gpus.likely", lambda: True)
     with MapReduce(memory_limit="64MB", threads=2) as mr:
         assert list(mr.keyvalue([3, 1], [1, 2]).sort_keys()) == [(1, 2), (3, 1)]
@@ -96,3 +99,53 @@ def test_streams_are_lanes_of_a_trace() -> None:
     lanes = [each for each in events.slices if each.lane.startswith("stream")]
     assert {each.lane for each in lanes} == {"stream 0", "stream 1", "stream 2"}
     assert sum(each.args.get("bytes", 0) for each in lanes if each.name == "copy in") == 6400
+
+
+@pytest.mark.parametrize("what", ["device", "host"])
+def test_no_room_on_the_device_or_beside_it(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Others have taken the device's memory; or the budget has none left for pinned memory. Then it is the CPU's."""
+    refused: dict[str, Exception] = {
+        "device": DeviceFull("the GPU has no 1 MB left"),
+        "host": DoesNotFit("pinned memory", needed=2, limit=1),
+    }
+
+    def none_left(*_: object) -> None:
+        raise refused[what]
+
+    if what == "device":
+        monkeypatch.setattr("penstock.memory.gpu.empty", none_left)
+    if what == "host":
+        for name in ("rings", "lane_memory"):
+            monkeypatch.setattr(Accelerator, name, none_left)
+    with both.sessions(SIZE, SIZE.plenty) as (there, here):
+        pairs = [mr.keyvalue(*both.shapes(SIZE.rows, 8)["skewed"]) for mr in (there, here)]
+        for do, operation in (
+            (lambda kv: kv.sort_keys(), "sort_keys"),
+            (lambda kv: kv.map(both.several), "map"),
+            (lambda kv: kv.map(both.columns), "map"),
+            (lambda kv: kv.convert(), "convert"),
+            (lambda kv: kv.convert().reduce("sum"), "reduce"),
+            (lambda kv: kv.convert().reduce(both.larger), "reduce"),
+            (lambda kv: kv.convert().reduce(both.spread), "reduce"),
+        ):
+            there.placing.why_not.clear()
+            both.compare(*map(do, pairs), operation)
+            assert there.placing.why_not[operation] == str(refused[what])
+        assert there.placing._accelerator.ledger.used == 0  # type: ignore[union-attr]
+
+
+def test_what_was_done_beside_is_not_done_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key that is too long for one thread comes first, and is the CPU's; then the function proves to be none for a
+    GPU."""
+
+    def refused(*_: object) -> None:
+        raise gpu.errors()[0]("no such thing on a GPU")
+
+    monkeypatch.setattr("penstock.mapreduce.gpu.reduce.SERIAL", 100)
+    keys = np.sort(np.concatenate([np.zeros(300, np.int64), np.arange(1, 400)]))
+    with both.sessions(SIZE, SIZE.plenty) as (there, here):
+        groups = [mr.keyvalue(keys, keys + 7).convert() for mr in (there, here)]
+        monkeypatch.setattr(gpu.Launcher, "__call__", refused)
+        both.compare(*(each.reduce(both.spread) for each in groups), "after a long key")
+        assert "spread does not compile" in there.placing.why_not["reduce"]
+        assert there.stats()["gpu"]["chunks_beside"] > 1

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from penstock.errors import DeviceFull, DoesNotFit
 from penstock.mapreduce import columns
 from penstock.mapreduce.chunk import Chunk
 from penstock.mapreduce.columns import Bytes, Column
@@ -124,14 +125,17 @@ class _Grouper:
         return unique.view(keys.dtype), np.append(starts, len(word)), carried.view(values.dtype)
 
     def _on_gpu(self, word: np.ndarray, carried: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-        """Grouped there, if all of it fits there."""
+        """Grouped there, if all of it fits there; if not, the sorter may sort it there, or says why not."""
         rows, nbytes = len(word), word.nbytes + carried.nbytes
         there = self._mr.placing.offer("convert", "group", rows=rows, bytes_in=nbytes, bytes_out=nbytes)
         if there is None:
             return None
         from penstock.mapreduce.gpu.group import group_pairs
 
-        return group_pairs(there, word, carried)
+        try:
+            return group_pairs(there, word, carried)
+        except (DoesNotFit, DeviceFull):
+            return None
 
     def _ranked(self, chunk: Chunk) -> tuple[Column, np.ndarray, Column]:
         keys = chunk.keys

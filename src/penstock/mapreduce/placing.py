@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.config import Settings
-from penstock.errors import DoesNotFit, UsageError
+from penstock.errors import DeviceFull, DoesNotFit, UsageError
 from penstock.mapreduce.columns import Kind, is_varying, kind_name
 from penstock.mapreduce.room import Room
 from penstock.observe import gpus
@@ -96,7 +96,7 @@ class Placing:
             if there is not None:
                 try:
                     return there.sort_pairs(keys, values, scratch, spare)
-                except DoesNotFit as error:
+                except (DoesNotFit, DeviceFull) as error:  # before anything was moved
                     self.refuse(operation, str(error))
             return sort_pairs(keys, values, scratch, spare, threads)
 

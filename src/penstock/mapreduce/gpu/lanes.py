@@ -14,7 +14,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from penstock.errors import DeviceFull, DoesNotFit
 from penstock.mapreduce.gpu.accelerator import Accelerator
+from penstock.mapreduce.placing import Unsuited
 from penstock.memory import gpu
 from penstock.memory.staging import copy_bytes
 from penstock.memory.timeline import Timeline
@@ -115,17 +117,21 @@ class Lane:
 
 
 class Lanes:
-    """`bytes_in`, `bytes_out`: of a chunk, and of what is made of it; `beside`: what a lane has of the device more."""
+    """`bytes_in`, `bytes_out`: of a chunk, and of what is made of it; `beside`: what a lane has of the device more.
+    `Unsuited` where the host or the device has no room for them."""
 
     def __init__(self, accelerator: Accelerator, bytes_in: int, bytes_out: int, beside: int = 0) -> None:
         self.accelerator, self.timeline = accelerator, Timeline()
         pinned = aligned(bytes_in) + _SPARE, aligned(bytes_out) + _SPARE
         sizes = pinned[0] + aligned(beside), pinned[1]
-        memory = accelerator.lane_memory([*pinned] * LANES)
         self._lanes: list[Lane] = []
         try:
+            memory = accelerator.lane_memory([*pinned] * LANES)
             for number in range(LANES):
                 self._lanes.append(Lane(self, number, memory[2 * number : 2 * number + 2], sizes))
+        except (DoesNotFit, DeviceFull) as error:
+            self.close()
+            raise Unsuited(str(error)) from error
         except BaseException:
             self.close()
             raise

@@ -7,6 +7,8 @@ the values of a key in its own order, which one thread does.
 
 from __future__ import annotations
 
+import itertools
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -220,7 +222,8 @@ def reduce_compiled(
     """A function of a key and its values, one thread for each key: for each chunk how many keys, and what was made.
 
     `beside` does on the CPU what is too large for a lane, a key whose values fill many chunks; and chunks in which one
-    thread would go through a key for longer than the CPU through all.
+    thread would go through a key for longer than the CPU through all. What it does is done: where the function then
+    proves to be none for a GPU, it does the rest, too, and there is no `Unsuited`.
     """
     checked(kmv.key, kmv.value)
     width = max(1, columns.width(kmv.key) + 8)
@@ -229,6 +232,8 @@ def reduce_compiled(
     work = CompiledWork(kmv.mr, function, grouped=True, room_out=room_out)
     with Lanes(accelerator, 2 * most, room_out, bytes_beside(most // width + 1)) as lanes:
         waiting: list[Groups] = []
+        begun: deque[Groups] = deque()
+        apart = False
 
         def small() -> Iterator[Groups]:
             for groups in whole:
@@ -236,17 +241,28 @@ def reduce_compiled(
                     waiting.append(groups)
                     return
                 if len(groups):
+                    begun.append(groups)
                     yield groups
 
         while True:
-            for groups, made in lanes.run(small(), work):
-                yield len(groups), made
-            if not waiting:
+            rest: Iterable[Groups] = ()
+            try:
+                for groups, made in lanes.run(small(), work):
+                    begun.popleft()
+                    yield len(groups), made
+            except Unsuited as reason:
+                if not apart:
+                    raise
+                kmv.mr.placing.refuse("reduce", str(reason))
+                rest = whole
+            for groups in itertools.chain(begun, waiting, rest):
+                apart = True
+                accelerator.figures["chunks_beside"] = accelerator.figures.get("chunks_beside", 0) + 1
+                beside(groups)
+                yield len(groups), []
+            if rest or not waiting:
                 return
-            large = waiting.pop()
-            accelerator.figures["chunks_beside"] = accelerator.figures.get("chunks_beside", 0) + 1
-            beside(large)
-            yield len(large), []
+            waiting.clear()
 
 
 __all__ = ["Fold", "assigned", "fold_chunks", "reduce_compiled", "reduce_named"]
