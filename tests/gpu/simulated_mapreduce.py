@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 
@@ -149,3 +151,20 @@ def test_what_was_done_beside_is_not_done_again(monkeypatch: pytest.MonkeyPatch)
         both.compare(*(each.reduce(both.spread) for each in groups), "after a long key")
         assert "spread does not compile" in there.placing.why_not["reduce"]
         assert there.stats()["gpu"]["chunks_beside"] > 1
+
+
+def test_sessions_on_several_gpus_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    used: list[int] = []
+
+    def use(number: int) -> None:
+        if threading.current_thread() is threading.main_thread():  # others copy
+            used.append(number)
+
+    monkeypatch.setattr(gpu, "count", lambda: 2)
+    monkeypatch.setattr(gpu, "use", use)
+    with MapReduce(device="gpu:0") as one, MapReduce(device="gpu:1") as other:
+        for mr in (one, other, one, other):
+            mr.keyvalue([2, 1], [3, 4]).sort_keys()
+    assert used == [0, 1, 0, 1]
+    with pytest.raises(UsageError, match="there are only 2 GPUs"):
+        MapReduce(device="gpu:2")

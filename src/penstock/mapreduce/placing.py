@@ -120,6 +120,8 @@ class Placing:
             from penstock.mapreduce.gpu.accelerator import Accelerator
 
             self._accelerator = Accelerator(self._settings, self._room)
+        else:
+            self._accelerator.use()
         return self._accelerator
 
     def stats(self) -> dict[str, Any]:

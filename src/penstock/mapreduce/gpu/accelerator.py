@@ -23,13 +23,17 @@ class Accelerator:
     def __init__(self, settings: Settings, room: Room) -> None:
         self.room = room
         self.number = int(settings.device.partition(":")[2] or 0)
-        gpu.use(self.number)
+        self.use()
         self.ledger = Ledger(gpu.usable_memory(settings.gpu_memory_limit), "gpu_memory_limit")
         self.figures: dict[str, Any] = {"device": gpu.name(self.number), "bytes_in": 0, "bytes_out": 0, "chunks": 0}
         self._rings: tuple[Ring, Ring] | None = None
         self._held: Reservation | None = None
         self._lanes: list[np.ndarray] = []
         self._lanes_held: Reservation | None = None
+
+    def use(self) -> None:
+        """Let this thread use it: another session, or its user, may have chosen another one since."""
+        gpu.use(self.number)
 
     def rings(self) -> tuple[Ring, Ring]:
         """Pinned pieces for copies each way, made once."""
