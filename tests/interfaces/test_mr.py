@@ -124,6 +124,8 @@ def test_tables_have_columns(cli: Call, inputs: None) -> None:
         (["shortest-paths", "edges.txt", "--method", "magic"], 2, "squaring, floyd-warshall, direct"),
         (["shortest-paths", "edges.txt", "--weight", "km"], 2, "km"),
         (["word-count", "text.txt", "--memory-limit", "1kB"], 2, "1 MiB at least"),
+        (["word-count", "text.txt", "--device", "gpu:one"], 2, "'gpu:one' is none of auto, cpu, gpu"),
+        (["word-count", "text.txt", "--gpu-memory-limit", "much"], 2, "'much' is not a size"),
         (
             ["degree", "edges.txt", "--force-out-of-core", "--max-temp-directory-size", "8"],
             3,
@@ -146,6 +148,17 @@ def test_gimv(cli: Call, made: Path, method: str) -> None:
     figures = json.loads(Path("run.json").read_text())
     assert ("mapreduce" in figures) == (method == "mapreduce")
     assert "components: " in done.stderr
+
+
+@pytest.mark.parametrize("method", ["mapreduce", "fused"])
+def test_gimv_takes_the_settings_of_a_run(cli: Call, made: Path, method: str) -> None:
+    words = ["--device", "cpu", "--gpu-memory-limit", "1GB", "--tier", "disk", "--json", "run.json", "-q"]
+    assert cli("mr", "gimv", "components", made, "--method", method, *words).exit_code == 0
+    used = json.loads(Path("run.json").read_text())["settings"]
+    assert (used["device"], used["gpu_memory_limit"], used["tier"]) == ("cpu", 1_000_000_000, "disk")
+    done = cli("mr", "gimv", "components", made, "--method", method, "--device", "gpu:one")
+    assert (done.exit_code, done.stderr.count("\n")) == (2, 1)
+    assert "'gpu:one' is none of auto, cpu, gpu" in done.stderr
 
 
 @pytest.mark.parametrize("method", ["mapreduce", "fused"])

@@ -76,6 +76,12 @@ SPILL = "Spill files"
 """A panel of its own: beside --no-progress the long name of the quota would be cut off at 80 columns."""
 
 
+GpuMemory = Annotated[
+    str | None,
+    _option("--gpu-memory-limit", panel=GPU, metavar="SIZE", help="Its memory to stay inside; 90 % of what is free."),
+]
+
+
 @dataclass(frozen=True)
 class Limits:
     """The settings given to this call, by name; and how much to say."""
@@ -137,12 +143,7 @@ def placement(
             help="10 for supersteps, 30s or 5m; 60s if not given.",
         ),
     ] = None,
-    gpu_memory_limit: Annotated[
-        str | None,
-        _option(
-            "--gpu-memory-limit", panel=GPU, metavar="SIZE", help="Its memory to stay inside; 90 % of what is free."
-        ),
-    ] = None,
+    gpu_memory_limit: GpuMemory = None,
     gpu_streams: Annotated[
         int | None, _option("--gpu-streams", panel=GPU, metavar="N", help="Streams that copy and compute; 2.", min=1)
     ] = None,
@@ -289,6 +290,7 @@ def names(words: Sequence[str]) -> list[str]:
 
 __all__ = [
     "Given",
+    "GpuMemory",
     "Limits",
     "Overwrite",
     "Store",

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from penstock.interfaces.cli.mr.outcome import memory_line
-from penstock.interfaces.cli.options import Limits, limits, spill, with_options
+from penstock.interfaces.cli.options import Limits, limits, placement, spill, with_options
 from penstock.interfaces.cli.run import Targets, delivered, targets
 from penstock.interfaces.cli.summary import run_summary, tell
 
@@ -44,11 +44,11 @@ def way(
     return {name: value for name, value in given.items() if value is not None}
 
 
-shared = with_options(way=way, targets=targets, limits=limits, spill=spill)
+shared = with_options(way=way, targets=targets, limits=limits, placement=placement, spill=spill)
 
 
 def _run(
-    name: str, store: Path, given: dict[str, Any], way: dict[str, Any], targets: Targets, limits: Limits, spill: Any
+    name: str, store: Path, given: dict[str, Any], way: dict[str, Any], targets: Targets, limits: Limits, more: Any
 ) -> None:
     from penstock.algorithms import gimv
     from penstock.config import settings
@@ -56,7 +56,7 @@ def _run(
 
     targets.check()
     began = time.perf_counter()
-    wanted = limits.settings | spill
+    wanted = limits.settings | more
     with graph_of(store, settings(**wanted)) as graph:
         if "source" in given:
             from penstock.interfaces.cli.parameters import read_ids
@@ -78,6 +78,7 @@ def pagerank(
     way: dict[str, Any],
     targets: Targets,
     limits: Limits,
+    placement: dict[str, Any],
     spill: dict[str, Any],
     damping: Damping = 0.85,
     tol: Annotated[float | None, _option("--tol", "Stop when no rank moves by more; 1/(10 n) if not given.")] = None,
@@ -89,7 +90,7 @@ def pagerank(
 ) -> None:
     """PageRank as PEGASUS has it."""
     given = {"damping": damping, "tol": tol, "max_iter": max_iter, "dangling": dangling, "scale": scale}
-    _run("pagerank", graph, given, way, targets, limits, spill)
+    _run("pagerank", graph, given, way, targets, limits, placement | spill)
 
 
 @app.command()
@@ -100,6 +101,7 @@ def rwr(
     way: dict[str, Any],
     targets: Targets,
     limits: Limits,
+    placement: dict[str, Any],
     spill: dict[str, Any],
     damping: Damping = 0.85,
     tol: Annotated[float, _option("--tol", "Stop when it changes by less.")] = 1e-6,
@@ -107,7 +109,7 @@ def rwr(
 ) -> None:
     """Random walk with restart."""
     given = {"source": source, "damping": damping, "tol": tol, "max_iter": max_iter}
-    _run("rwr", graph, given, way, targets, limits, spill)
+    _run("rwr", graph, given, way, targets, limits, placement | spill)
 
 
 @app.command()
@@ -117,11 +119,12 @@ def components(
     way: dict[str, Any],
     targets: Targets,
     limits: Limits,
+    placement: dict[str, Any],
     spill: dict[str, Any],
     max_iter: Annotated[int | None, _option("--max-iter", "Iterations at most; none if not given.")] = None,
 ) -> None:
     """Connected components by HCC: the smallest id that each vertex is connected with."""
-    _run("components", graph, {"max_iter": max_iter}, way, targets, limits, spill)
+    _run("components", graph, {"max_iter": max_iter}, way, targets, limits, placement | spill)
 
 
 @app.command()
@@ -131,13 +134,16 @@ def diameter(
     way: dict[str, Any],
     targets: Targets,
     limits: Limits,
+    placement: dict[str, Any],
     spill: dict[str, Any],
     lanes: Annotated[int, _option("--lanes", "Bit strings for each vertex.")] = 32,
     max_iter: Iterations = 256,
     seed: Annotated[int, _option("--seed", "The same seed gives the same result.")] = 1,
 ) -> None:
     """Radius of each vertex and effective diameter by HADI."""
-    _run("diameter", graph, {"lanes": lanes, "max_iter": max_iter, "seed": seed}, way, targets, limits, spill)
+    _run(
+        "diameter", graph, {"lanes": lanes, "max_iter": max_iter, "seed": seed}, way, targets, limits, placement | spill
+    )
 
 
 __all__ = ["app"]

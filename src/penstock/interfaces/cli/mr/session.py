@@ -6,6 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
+from penstock.interfaces.cli.options import GpuMemory
+
 PANEL = "Key-value work"
 
 
@@ -21,13 +23,15 @@ def session(
         str | None, _option("--chunk-size", metavar="SIZE", help="What is worked on at a time; from the budget if not.")
     ] = None,
     device: Annotated[
-        str | None, _option("--device", metavar="NAME", help="Who computes: cpu (the default), gpu or auto.")
+        str | None, _option("--device", metavar="NAME", help="Who computes: auto (the default), cpu, gpu or gpu:N.")
     ] = None,
+    gpu_memory_limit: GpuMemory = None,
 ) -> dict[str, Any]:
     given = {
         "force_out_of_core": force_out_of_core or None,
         "chunk_size": chunk_size,
         "device": device,
+        "gpu_memory_limit": gpu_memory_limit,
     }
     return {name: value for name, value in given.items() if value is not None}
 
