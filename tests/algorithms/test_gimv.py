@@ -139,6 +139,16 @@ def test_shortest_paths_along_a_column(graph: Graph, way: dict[str, Any]) -> Non
     np.testing.assert_allclose(found.table["value"].to_numpy(), right.to_numpy())
 
 
+def test_two_stages_take_the_device_that_is_asked_for(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("penstock.observe.gpus.missing", lambda: "cupy is not installed")
+    with pytest.raises(UsageError, match="device gpu: cupy is not installed"):
+        components(graph, method="mapreduce", device="gpu")
+    for device in ("auto", "reference"):
+        stats = components(graph, method="mapreduce", device=device).stats
+        assert "why_not_gpu" not in stats
+        assert "gpu" not in stats["mapreduce"]
+
+
 def test_what_makes_no_sense(graph: Graph) -> None:
     with pytest.raises(UsageError, match="fused or mapreduce"):
         pagerank(graph, method="spark")

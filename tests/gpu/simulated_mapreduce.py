@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
 
+import penstock as pk
 import simulator  # noqa: F401
 from gpu import both
+from penstock.algorithms import gimv
 from penstock.errors import DeviceFull, DoesNotFit, ProgramError, UsageError
 from penstock.mapreduce.functions import compiled, emit
 from penstock.mapreduce.gpu.accelerator import Accelerator
@@ -168,3 +172,38 @@ def test_sessions_on_several_gpus_take_turns(monkeypatch: pytest.MonkeyPatch) ->
     assert used == [0, 1, 0, 1]
     with pytest.raises(UsageError, match="there are only 2 GPUs"):
         MapReduce(device="gpu:2")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"remember": False}, {"force_out_of_core": True, "chunk_size": "4KiB", "memory_limit": "4MB"}],
+    ids=["in core", "collated anew", "on disk"],
+)
+def test_two_stages_are_sorted_and_grouped_there(options: dict[str, Any]) -> None:
+    """The rest of GIM-V by MapReduce is the CPU's, which it says."""
+    ends = np.random.default_rng(9).integers(0, 40, (2, 150))
+    with pk.from_edges(*ends, weight=np.arange(150) % 7 + 1.0, vertices={"id": np.arange(45)}) as graph:
+        for run in (
+            partial(gimv.pagerank, stop="fixed", max_iter=2),
+            partial(gimv.rwr, source=3, max_iter=2),
+            gimv.components,
+            partial(gimv.diameter, lanes=2, max_iter=3),
+        ):
+            there, here = (run(graph, method="mapreduce", device=device, **options) for device in ("gpu", "cpu"))
+            assert there.table.equals(here.table)
+            assert there.stats["mapreduce"]["gpu"]["bytes_in"] > 0
+            assert "use method='fused'" in there.stats["why_not_gpu"]
+            assert "why_not_gpu" not in here.stats
+            assert "gpu" not in here.stats["mapreduce"]
+
+
+def test_two_stages_where_nobody_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pk.from_edges([0, 1, 2], [1, 2, 3]) as graph:
+        assert "why_not_gpu" not in gimv.components(graph, method="mapreduce").stats
+        monkeypatch.setattr("penstock.observe.gpus.likely", lambda: True)
+        stats = gimv.components(graph, method="mapreduce").stats
+        assert "bytes_in" not in stats["mapreduce"]["gpu"]
+        assert "rows take the CPU" in stats["mapreduce"]["gpu"]["why_not_gpu"]["sort_keys"]
+        assert "use method='fused'" in stats["why_not_gpu"]
+        monkeypatch.setattr(Placing, "_slower", lambda *_: None)
+        assert gimv.components(graph, method="mapreduce").stats["mapreduce"]["gpu"]["bytes_in"] > 0

@@ -6,7 +6,8 @@ Stage 2  brings the results of each row together (combineAll); each element of t
 The matrix is grouped by column once, and the vector keeps the order of its keys: the join reads both from first to
 last. What moves in an iteration are the results of stage 1, in one collate; where each of them goes is found in the
 first one, if there is room to keep it. All data stays in memory between stages as far as the budget goes. Elements that
-have not converged are counted by each process, and the counts of all summed up.
+have not converged are counted by each process, and the counts of all summed up. A GPU sorts and groups, where the
+session's placing lets it; the stages themselves run on the CPU.
 
 Ref       Kang et al. 2009 (PEGASUS); Shirahata et al. 2014
 """
@@ -39,6 +40,7 @@ ACTIVE = "_active"
 ROW = "_row"
 KEY = np.dtype(np.uint64)
 """Of columns and rows. Grouping carries values of 8 bytes along with keys of 8 bytes, which is faster than fetching."""
+WHY_NOT_GPU = "method='mapreduce' only sorts and groups on a GPU, its stages run on the CPU: use method='fused'"
 _PIECE = 1 << 18
 """Elements initialised together."""
 
@@ -84,6 +86,8 @@ def run(
             temp_directory=engine.settings.temp_directory,
             max_temp_directory_size=engine.settings.max_temp_directory_size,
             threads=engine.settings.threads,
+            device=engine.settings.device,
+            gpu_memory_limit=engine.settings.gpu_memory_limit,
             chunk_size=engine.chunk_size,
             force_out_of_core=engine.force_out_of_core,
         ) as mr,
@@ -101,6 +105,8 @@ def run(
             engine.stats.iteration(program=program.name, **figures, seconds=time.perf_counter() - began, **held.seconds)
             if not program.frontier and until is None:
                 break
+        if mr.placing.wanted:
+            engine.stats.note(why_not_gpu=WHY_NOT_GPU)
         engine.stats.note(mapreduce=mr.stats())
     return Outcome(found, slots, held.step, float(held.change))
 
