@@ -140,6 +140,21 @@ def test_no_room_on_the_device_or_beside_it(what: str, monkeypatch: pytest.Monke
         assert there.placing._accelerator.ledger.used == 0  # type: ignore[union-attr]
 
 
+def test_keys_that_have_many_values_of_nothing() -> None:
+    """Which take more memory there than here."""
+
+    @compiled
+    def often(key, values, out):
+        emit(out, key, len(values))
+
+    with both.sessions(SIZE, SIZE.plenty, chunk_size=1 << 18) as (there, here):
+        groups = [mr.keyvalue(np.arange(12_000) % 2).convert() for mr in (there, here)]
+        both.compare(*(each.reduce(often) for each in groups), "how often")
+        assert there.placing.why_not == {}
+        both.compare(*(each.reduce(both.larger) for each in groups), "joined")
+        assert there.placing.why_not["reduce"] == "values of nothing are joined by the CPU"
+
+
 def test_what_was_done_beside_is_not_done_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """A key that is too long for one thread comes first, and is the CPU's; then the function proves to be none for a
     GPU."""

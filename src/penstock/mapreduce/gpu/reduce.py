@@ -83,6 +83,8 @@ class Fold:
         """An associative and commutative function of two values."""
         word = value if function.value is None else function.value
         checked(word)
+        if columns.is_nothing(word):
+            raise Unsuited("values of nothing are joined by the CPU")
         return Fold(_usable(_copy(function)), np.dtype(word), fingerprint(function.call))
 
     def kernel(self, how: str, value: np.dtype) -> gpu.Launcher:
@@ -177,11 +179,16 @@ class _FoldWork:
 
 
 def _lane_bytes(accelerator: Accelerator, kmv: KeyMultiValue, per_byte: float) -> int:
-    largest = max([one.nbytes for one in kmv.kept], default=0)
+    largest = max([one.nbytes + one.values * _more(kmv) for one in kmv.kept], default=0)
     most = most_bytes(accelerator, largest, per_byte)
     if most < largest:
         raise Unsuited(f"three chunks of {largest:,} bytes do not fit into gpu_memory_limit, or into memory_limit")
     return max(most, 1)
+
+
+def _more(kmv: KeyMultiValue) -> int:
+    """Bytes that each value takes there besides those it has here: of nothing there is one."""
+    return int(columns.is_nothing(kmv.value))
 
 
 def fold_chunks(
@@ -237,7 +244,8 @@ def reduce_compiled(
 
         def small() -> Iterator[Groups]:
             for groups in whole:
-                if groups.nbytes > most or int(np.diff(groups.offsets).max(initial=0)) > SERIAL:
+                size = groups.nbytes + len(groups.values) * _more(kmv)
+                if size > most or int(np.diff(groups.offsets).max(initial=0)) > SERIAL:
                     waiting.append(groups)
                     return
                 if len(groups):
