@@ -144,11 +144,15 @@ def _on_gpu(kmv: KeyMultiValue, function: Function, work: Any, out: Any, bar: An
     """Whether it was done there."""
     mr = kmv.mr
     if function.kind != "compiled":
-        kinds = {"chunk": "reductions of chunks", "python": "plain Python functions"}
-        mr.placing.refuse("reduce", f"{kinds[function.kind]} run on the CPU")
+        named = {"chunk": "reductions of chunks", "python": "plain Python functions"}
+        mr.placing.refuse("reduce", f"{named[function.kind]} run on the CPU")
         return False
-    there = _offered(kmv, (kmv.key, kmv.value))
+    kinds = (kmv.key, kmv.value)
+    there = _offered(kmv, kinds)
     if there is None:
+        return False
+    if function.pairwise and any(not isinstance(kind, str) and kind.kind not in "biuf" for kind in kinds):
+        mr.placing.refuse("reduce", "of keys or values that are no numbers the CPU joins two at a time")
         return False
     from penstock.mapreduce.gpu.reduce import Fold, fold_chunks, reduce_compiled
 

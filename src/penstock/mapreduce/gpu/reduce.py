@@ -83,8 +83,6 @@ class Fold:
         """An associative and commutative function of two values."""
         word = value if function.value is None else function.value
         checked(word)
-        if columns.is_nothing(word):
-            raise Unsuited("values of nothing are joined by the CPU")
         return Fold(_usable(_copy(function)), np.dtype(word), fingerprint(function.call))
 
     def kernel(self, how: str, value: np.dtype) -> gpu.Launcher:
