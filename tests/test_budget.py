@@ -73,6 +73,7 @@ RUNS: dict[str, dict[str, Any]] = {
     "bfs": {},
     "wcc": {},
     "cdlp": {"max_iter": 2},
+    "scan": {"epsilon": 0.6},
 }
 
 
