@@ -245,7 +245,7 @@ def test_missing_packages(monkeypatch: pytest.MonkeyPatch, absent: str, reason: 
     found = gpus.missing()
     assert found is not None
     assert found.startswith(reason)
-    assert "penstock[gpu-cu13]" in found
+    assert 'pip install ".[gpu-cu13]"' in found
 
 
 def test_missing_driver(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
-
 from penstock.config import Settings
 from penstock.engine.program import Combine, Program
 from penstock.errors import UsageError
+from penstock.observe.gpus import seen, uninstalled
 from penstock.store.reader import Store
 
 FORMS = {"combine", "sweep", "row", "pair", "common"}
@@ -18,12 +17,15 @@ SMALL = 1 << 24
 
 
 def place(program: Program, store: Store, settings: Settings, *, loaded: bool = False) -> tuple[str, str]:
-    """(`cpu`, `gpu` or `reference`, why not the GPU). `loaded`: the graph is on a GPU already."""
+    """(`cpu`, `gpu` or `reference`, why not the GPU). `loaded`: the graph is on a GPU already.
+
+    Who did not ask for a GPU and has none need not be told why.
+    """
     if settings.device in ("cpu", "reference"):
         return settings.device, ""
     asked = settings.device.startswith("gpu") or loaded
-    if not asked and importlib.util.find_spec("cupy") is None:
-        return "cpu", ""
+    if not asked and (reason := uninstalled()):
+        return "cpu", reason if seen() else ""
     if not asked and store.direction("out" if store.has_direction("out") else "in").arcs < SMALL:
         return "cpu", f"a graph of fewer than {SMALL:,} arcs runs on the CPU unless device='gpu'"
     from penstock.memory import gpu
@@ -32,7 +34,7 @@ def place(program: Program, store: Store, settings: Settings, *, loaded: bool = 
     if reason and asked:
         raise UsageError(f"device {settings.device}: {reason}")
     if reason or (gpu.SIMULATED and not asked):
-        return "cpu", ""
+        return "cpu", reason if reason and seen() else ""
     number = int(settings.device.partition(":")[2] or 0)
     if number >= gpu.count():
         raise UsageError(f"device {settings.device}: there are only {gpu.count()} GPUs, numbered from 0")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import glob
 import importlib
 import importlib.util
 import os
@@ -11,6 +12,25 @@ import sys
 from typing import Any
 
 PACKAGES = ("cupy", "numba_cuda")
+NODES = "/dev/nvidia[0-9]*"
+"""What the driver makes for each GPU; in a container, for each that it may use."""
+
+
+def uninstalled() -> str | None:
+    """Which package is missing, in one sentence that says what to install; None where all are there."""
+    for package in PACKAGES:
+        if importlib.util.find_spec(package) is None:
+            name = package.replace("_", "-")
+            return (
+                f'{name} is not installed: run pip install ".[gpu-cu13]" in a checkout of Penstock, '
+                f'or ".[gpu-cu12]" where the driver is older than 580'
+            )
+    return None
+
+
+def seen() -> bool:
+    """Whether there is an NVIDIA GPU with its driver: by a look at names, so nothing need be installed or loaded."""
+    return bool(glob.glob(NODES))
 
 
 def simulated() -> bool:
@@ -22,10 +42,8 @@ def missing() -> str | None:
     """Why no GPU can be used, in one sentence; None where it is worth looking for one."""
     if simulated():
         return None
-    for package in PACKAGES:
-        if importlib.util.find_spec(package) is None:
-            name = package.replace("_", "-")
-            return f"{name} is not installed: install penstock[gpu-cu13] or penstock[gpu-cu12]"
+    if reason := uninstalled():
+        return reason
     if sys.platform == "linux":
         try:
             ctypes.CDLL("libcuda.so.1")
@@ -62,4 +80,4 @@ def driver() -> str | None:
         library.nvmlShutdown()
 
 
-__all__ = ["PACKAGES", "driver", "likely", "missing", "nvml", "simulated"]
+__all__ = ["NODES", "PACKAGES", "driver", "likely", "missing", "nvml", "seen", "simulated", "uninstalled"]
