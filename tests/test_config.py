@@ -117,6 +117,7 @@ def test_gpu_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (given.gpu_memory_limit, given.gpu_streams, given.gpu_devices, given.gpu_strategy) == (8 << 30, 2, 3, "S")
     with config(gpu_memory_limit="1GB", gpu_streams=1):
         assert (settings().gpu_memory_limit, settings(gpu_streams=8).gpu_streams) == (10**9, 8)
+    assert [settings(gpu_strategy=given).gpu_strategy for given in "pPsS"] == ["P", "P", "S", "S"]
 
 
 @pytest.mark.parametrize("device", ["auto", "cpu", "reference", "gpu", "gpu:0", "gpu:1", "gpu:15"])
@@ -198,6 +199,7 @@ def test_progress_may_be_a_function() -> None:
         ({"gpu_streams": 0}, "gpu_streams: 0 is not a whole number of at least 1"),
         ({"gpu_devices": "all"}, "gpu_devices: 'all' is not a whole number"),
         ({"gpu_strategy": "Q"}, "gpu_strategy: 'Q' is none of P, S"),
+        ({"gpu_strategy": 1}, "gpu_strategy: 1 is none of P, S"),
         ({"memory": "1GB"}, "there is no setting 'memory'; the settings are checkpoint"),
     ],
 )

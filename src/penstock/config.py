@@ -162,6 +162,12 @@ def _one_of(*choices: str) -> Callable[[Any], str]:
     return parse
 
 
+def _strategy(value: Any) -> str:
+    if isinstance(value, str) and value.upper() in ("P", "S"):
+        return value.upper()
+    raise UsageError(f"{value!r} is none of P, S")
+
+
 def _device(value: Any) -> str:
     if isinstance(value, str) and re.fullmatch(r"auto|cpu|reference|gpu(:(0|[1-9][0-9]{0,3}))?", value, re.ASCII):
         return value
@@ -184,7 +190,7 @@ _PARSERS: dict[str, Callable[[Any], Any]] = {
     "gpu_memory_limit": parse_size,
     "gpu_streams": _count,
     "gpu_devices": _count,
-    "gpu_strategy": _one_of("P", "S"),
+    "gpu_strategy": _strategy,
 }
 _overrides: ContextVar[dict[str, Any] | None] = ContextVar("penstock_settings", default=None)
 
