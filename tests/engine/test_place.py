@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -52,3 +53,17 @@ def test_a_gpu_that_cannot_be_used_says_why(graph: Graph, there: bool, monkeypat
     monkeypatch.setattr(gpu, "why_not", lambda: "no CUDA device was found")
     monkeypatch.setattr(place, "seen", lambda: there)
     assert pk.pagerank(graph).stats.get("why_not_gpu") == ("no CUDA device was found" if there else None)
+
+
+@pytest.mark.parametrize(
+    ("name", "options"), [("degree", {}), ("induced", {"vertices": [1, 2]}), ("cross_edges", {"vertices": [1]})]
+)
+def test_what_runs_no_program_says_who_did_it(graph: Graph, name: str, options: dict[str, Any]) -> None:
+    why = f"{name} runs no program, and what it reads is not worth the way to a GPU"
+    for device in ("auto", "cpu", "gpu", "gpu:1"):
+        stats = pk.run(name, graph, device=device, **options).stats
+        assert stats["device"] == "cpu"
+        assert stats.get("why_not_gpu") == (why if device.startswith("gpu") else None)
+        told = pk.explain(name, graph, device=device, **options)
+        assert (f"on the CPU: {why}" in str(told)) == device.startswith("gpu")
+        assert ("gpu" in told.as_dict()["stages"][0]) == device.startswith("gpu")

@@ -80,7 +80,7 @@ def options(name: str, g: oracle.G, turn: int) -> dict[str, Any]:
 
 def check(name: str, place: str, shape: Shape, graph: Graph, g: oracle.G, chosen: dict[str, Any]) -> Any:
     result = at(place, partial(pk.run, name, graph, **chosen))
-    assert result.stats.get("why_not_gpu") is None
+    assert bool(result.stats.get("why_not_gpu")) == (not result.stats["plans"])
     try:
         cases.compare(name, cases.found(name, result), cases.expected(name, g, chosen))
     except AssertionError as error:

@@ -10,6 +10,7 @@ import numpy as np
 from penstock.config import Settings
 from penstock.engine.engine import Engine, Outcome
 from penstock.engine.explain import Reading, Stage, foreseen
+from penstock.engine.place import unprogrammed
 from penstock.engine.plan import PAIRED
 from penstock.engine.rates import limits
 from penstock.engine.vectors import Slots
@@ -122,6 +123,9 @@ class Job:
             limits=limits(self.store.path, self.settings.threads),
             **notes,
         )
+        if not engine.programs:
+            asked = self.settings.device.startswith("gpu") or (self.settings.device == "auto" and self.graph.card)
+            stats.note(device="cpu", **({"why_not_gpu": unprogrammed(self.name)} if asked else {}))
         if (device := engine.device_figures(self._arcs())) is not None:
             stats.note(gpu=device)
         return stats.as_dict()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.config import Settings, format_size
 from penstock.engine.model import Prediction, predict
+from penstock.engine.place import unprogrammed
 from penstock.engine.plan import Plan, make_plan
 from penstock.engine.program import Combine, Program, Row
 from penstock.engine.rates import Rates
@@ -227,7 +228,8 @@ def explain_stage(
     try:
         if isinstance(program, Reading):
             program.check(settings.memory_limit)
-            return Explained(stage, None, _predict_reading(program, rates), smallest=program.needed)
+            there = _elsewhere(program, settings)
+            return Explained(stage, None, _predict_reading(program, rates), smallest=program.needed, gpu=there)
         plan = make_plan(program, store, settings, slots, held=stage.headroom * slots + stage.held)
     except DoesNotFit as refused:
         return Explained(stage, refused=str(refused), smallest=refused.needed)
@@ -244,6 +246,15 @@ def explain_stage(
         return Explained(stage, plan, foretold, smallest=plan.smallest, gpu=device)
     prediction = predict(plan, program, store, rates, settings, passes, loaded=loaded, warm=warm)
     return Explained(stage, plan, _repeated(prediction, stage.times, plan), smallest=plan.smallest, gpu=device)
+
+
+def _elsewhere(reading: Reading, settings: Settings) -> OnDevice | None:
+    """To who asked for a GPU, that this is not done there."""
+    if not settings.device.startswith("gpu"):
+        return None
+    from penstock.engine.gpu.explain import OnDevice
+
+    return OnDevice("cpu", unprogrammed(reading.name))
 
 
 def _predict_reading(reading: Reading, rates: Rates) -> Prediction:
@@ -298,14 +309,14 @@ def _stage_tree(each: Explained) -> Tree:
     head = f"{program.name} ({program.form})"
     if each.refused:
         return head, [(f"does not fit: {each.refused}", [])]
-    if isinstance(program, Reading):
-        return head, _reading_lines(each, program)
-    assert plan is not None
     lines: list[Tree] = []
     if each.gpu is not None:
         from penstock.engine.gpu.explain import lines as device_lines
 
         lines += device_lines(each.gpu, UNMEASURED)
+    if isinstance(program, Reading):
+        return head, [*lines, *_reading_lines(each, program)]
+    assert plan is not None
     if not each.on_gpu:
         lines.append((f"arcs: {_where(plan)}", [(reason, []) for reason in plan.why]))
     lines += [(f"direction: {_direction(program, plan)}", []), (f"passes: {_passes(each)}", [])]

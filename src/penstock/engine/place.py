@@ -51,6 +51,11 @@ def unfit(program: Program, store: Store) -> str:
     return ""
 
 
+def unprogrammed(name: str) -> str:
+    """Why what an algorithm looks at without a program is looked at by the CPU."""
+    return f"{name} runs no program, and what it reads is not worth the way to a GPU"
+
+
 def one_gpu(program: Program) -> str:
     """Why a program runs on one GPU, however many it is given."""
     if program.form != "combine":
@@ -60,4 +65,4 @@ def one_gpu(program: Program) -> str:
     return ""
 
 
-__all__ = ["one_gpu", "place", "unfit"]
+__all__ = ["one_gpu", "place", "unfit", "unprogrammed"]
