@@ -3,9 +3,12 @@ test_gpu_devices.py in a process that Numba's simulator was chosen for."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -30,6 +33,7 @@ from penstock.memory.frames import DevicePages  # noqa: E402
 from penstock.memory.ledger import Ledger  # noqa: E402
 from penstock.memory.pinned import Pinned  # noqa: E402
 from penstock.memory.share import Share, pages_between  # noqa: E402
+from penstock.observe import energy  # noqa: E402
 
 VERTICES = 70
 """More than two words of a frontier: three devices have a range each."""
@@ -156,6 +160,28 @@ def test_two_gpus_for_three_devices(strategy: str, graphs: dict[str, Graph], mon
     check("pagerank", graphs, "sparse", strategy, 3)
     assert set(entered) == {0, 1}
     assert waits
+
+
+@pytest.mark.parametrize(("name", "gpus", "joules"), [("pagerank", 2, 30.0), ("pagerank", 1, 10.0), ("wcc", 2, 10.0)])
+def test_each_gpu_counts_once(
+    name: str, gpus: int, joules: float, graphs: dict[str, Graph], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of three devices, however many share it; not where one GPU does it all. The first takes 10 J, the second 20."""
+    counters = {f"at {k}": count(0, 10_000 * (k + 1)) for k in range(2)}
+    library = SimpleNamespace(
+        nvmlInit=lambda: None,
+        nvmlShutdown=lambda: None,
+        nvmlDeviceGetHandleByPciBusId=lambda bus: bus,
+        nvmlDeviceGetTotalEnergyConsumption=lambda handle: next(counters[handle]),
+    )
+    monkeypatch.setitem(sys.modules, "pynvml", library)
+    monkeypatch.setattr(energy, "_OPEN", {})
+    monkeypatch.setattr(energy, "LEAST", 0.0)
+    monkeypatch.setattr(gpu, "count", lambda: gpus)
+    monkeypatch.setattr(gpu, "bus", lambda number: f"at {number}")
+    options = {"max_iter": 1, "stop": "fixed"} if name == "pagerank" else {}
+    stats = pk.run(name, graphs["sparse"], device="gpu", gpu_devices=3, **options).stats
+    assert stats["gpu"]["energy"]["joules"] == joules
 
 
 @pytest.mark.parametrize("strategy", ["P", "S"])

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from penstock.observe import energy, gpus
-from penstock.observe.energy import Energy, Meter, figures
+from penstock.observe.energy import Energy, Meter, Meters, figures
 from penstock.observe.stats import Stats
 
 
@@ -184,6 +184,23 @@ def test_short_stretches_make_a_long_one(monkeypatch: pytest.MonkeyPatch, passin
         assert found is not None
         assert found.arcs_per_joule == 2.0
     assert len(fake.held.asked) == 3
+
+
+def test_several_gpus_are_added_up(monkeypatch: pytest.MonkeyPatch, passing: Clock) -> None:
+    """Not where one of them cannot be counted."""
+    counters = {"device at a": [1000, 3000], "device at b": [500, 4500]}
+    fake = library([])
+    fake.nvmlDeviceGetTotalEnergyConsumption = lambda handle: counters[handle].pop(0)
+    monkeypatch.setitem(sys.modules, "pynvml", fake)
+    known, unknown = Meters([Meter(bus="a"), Meter(bus="b")]), Meters([Meter(bus="c")])
+    for meters in (known, unknown):
+        with meters:
+            passing.now += 2.0
+    found = known.figures(12.0)
+    assert found is not None
+    assert (found.joules, found.watts, found.arcs_per_joule) == (6.0, 3.0, 2.0)
+    assert Meters([*known._meters, *unknown._meters]).figures(12.0) is None
+    assert Meters([]).figures(12.0) is None
 
 
 def test_the_first_reading_is_not_waited_for(monkeypatch: pytest.MonkeyPatch, passing: Clock) -> None:

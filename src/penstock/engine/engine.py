@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from penstock.engine.cpu.each import Chosen
     from penstock.engine.gpu.plan import DevicePlan
     from penstock.memory.card import Card
-    from penstock.observe.energy import Meter
+    from penstock.observe.energy import Meter, Meters
 
 Until = Callable[[int, float], bool]
 """`until(supersteps done, change of the last)`: whether to stop."""
@@ -97,7 +97,8 @@ class Engine:
         if card is not None and not self._takes(card):
             card = None
         self._gpu, self._lent = card, card is not None
-        self._meter: Meter | None = None
+        self._meters: dict[int, Meter] = {}
+        """By the number of a GPU."""
         self.near = Near()
         """The vectors that lie on the GPU between programs."""
         self.sources: set[str] = set()
@@ -156,10 +157,12 @@ class Engine:
         if device != "gpu":
             return executor(self, program, plan, values, slots, dict(vectors or {}), active, until)
         from penstock.memory import gpu
+        from penstock.memory.card import spread
 
         if self.settings.gpu_devices == 1:
             self.gpu.team(1)
-        with gpu.using(self.gpu.number), self.stats.beside("run", self._metered()):
+        numbers = spread(self.gpu.number, 1 if alone else self.settings.gpu_devices)
+        with gpu.using(self.gpu.number), self.stats.beside("run", self._metered(numbers)):
             if alone and self.checkpoint is None:
                 self.near.card, self.near.keeping = self.gpu, stays
             try:
@@ -273,28 +276,29 @@ class Engine:
             self._gpu = Card(self.store, self.settings, self.ledger)
         return self._gpu
 
-    def _metered(self) -> Meter:
-        """What counts the GPU's energy in all phases `run`."""
-        if self._meter is None:
-            from penstock.memory import gpu
-            from penstock.observe.energy import Meter
+    def _metered(self, numbers: Sequence[int]) -> Meters:
+        """What counts the energy of these GPUs in all phases `run`; one that several devices share counts once."""
+        from penstock.memory import gpu
+        from penstock.observe.energy import Meter, Meters
 
-            self._meter = Meter(bus=gpu.bus(self.gpu.number))
-        return self._meter
+        for number in set(numbers) - set(self._meters):
+            self._meters[number] = Meter(bus=gpu.bus(number))
+        return Meters(self._meters[number] for number in set(numbers))
 
     @property
     def used_gpu(self) -> bool:
         """Whether a program has been run on a GPU."""
-        return self._meter is not None
+        return bool(self._meters)
 
     def device_figures(self, arcs: float) -> dict[str, Any] | None:
         """What the runs on a GPU took there, over so many arcs; None if there was none."""
-        if self._meter is None or self._gpu is None:
+        if not self._meters or self._gpu is None:
             return None
         from penstock.memory import gpu
+        from penstock.observe.energy import Meters
 
         source = next((each for each in ("disk", "host", "device") if each in self.sources), None)
-        energy = self._meter.figures(arcs)
+        energy = Meters(self._meters.values()).figures(arcs)
         return {
             "name": gpu.name(self._gpu.number),
             "memory_limit": self._gpu.ledger.limit,

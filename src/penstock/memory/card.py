@@ -73,6 +73,11 @@ class _Loan:
     charge: Reservation | None = None
 
 
+def spread(first: int, devices: int) -> list[int]:
+    """The GPU that each of so many devices is on: from the first one on, and around again where there are fewer."""
+    return [(first + k) % gpu.count() for k in range(devices)]
+
+
 class Card:
     """One GPU, for one store. Pages stay until others need their room."""
 
@@ -105,7 +110,7 @@ class Card:
         fewer. They are closed with this one."""
         if len(self._team) != count - 1:
             self._disband()
-            numbers = [(self.number + k) % gpu.count() for k in range(count)]
+            numbers = spread(self.number, count)
             self.apart = len(set(numbers)) > 1
             if self.settings.gpu_memory_limit is None and numbers.count(self.number) > 1:
                 self.close_pages()
@@ -437,4 +442,4 @@ def _with_columns(side: DevicePages, names: tuple[str, ...], columns: tuple[str,
     return other
 
 
-__all__ = ["Array", "Card", "Counts"]
+__all__ = ["Array", "Card", "Counts", "spread"]

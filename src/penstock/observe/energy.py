@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from types import TracebackType
 from typing import Any, Self
@@ -145,6 +146,32 @@ class Meter(Energy):
         return super().figures(arcs, seconds)
 
 
+class Meters:
+    """One for each of several GPUs, as one: what they count is added up."""
+
+    def __init__(self, meters: Iterable[Meter]) -> None:
+        self._meters = tuple(meters)
+
+    def __enter__(self) -> Self:
+        for meter in self._meters:
+            meter.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for meter in self._meters:
+            meter.__exit__(kind, error, trace)
+
+    def figures(self, arcs: float) -> Figures | None:
+        """None where one of them counts nothing: what the others count would be too little."""
+        found = [each.figures(arcs) for each in self._meters]
+        joules = [each.joules for each in found if each is not None]
+        if not joules or len(joules) < len(found):
+            return None
+        return figures(sum(joules), arcs, max(meter.seconds for meter in self._meters))
+
+
 @dataclass(frozen=True)
 class Figures:
     """The energy of a run, set against what it did."""
@@ -170,4 +197,4 @@ def figures(joules: float, arcs: float, seconds: float) -> Figures:
     )
 
 
-__all__ = ["LEAST", "Energy", "Figures", "Meter", "figures"]
+__all__ = ["LEAST", "Energy", "Figures", "Meter", "Meters", "figures"]

@@ -127,12 +127,13 @@ def _which(settings: Settings, devices: int, card: Card | None, *, here: bool) -
         kept = load_gpu()
         return (kept.name, limit or kept.total * 9 // 10) if kept is not None else (None, limit)
     from penstock.memory import gpu
+    from penstock.memory.card import spread
 
     if card is not None and devices == 1:
         return gpu.name(card.number), card.ledger.limit
     number = card.number if card is not None else int(settings.device.partition(":")[2] or 0)
     # Those that are on the same GPU share it, if nobody says what each may take.
-    sharers = [(number + k) % gpu.count() for k in range(devices)].count(number) if limit is None else 1
+    sharers = spread(number, devices).count(number) if limit is None else 1
     with gpu.using(number):
         return gpu.name(number), gpu.usable_memory(limit) // sharers
 
