@@ -81,7 +81,7 @@ def test_arcs_stay_or_pass_through(hubs: dict[str, Graph], name: str, kind: str)
     plain = pk.run(program, graph, max_iter=1, device="gpu", gpu_memory_limit=least["limit"]).stats["gpu"]["plans"][0]
     told = pk.explain(program, graph, device="gpu", gpu_memory_limit=least["limit"])
     assert told.stages[0].gpu is not None
-    assert told.stages[0].gpu.plan.as_dict() == plain
+    assert {"program": program.name, **told.stages[0].gpu.plan.as_dict()} == plain
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

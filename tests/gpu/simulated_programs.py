@@ -151,10 +151,20 @@ def test_devices_that_share_a_gpu_share_its_memory(tmp_path: Path, monkeypatch: 
     where = graph(tmp_path)
     monkeypatch.setattr(devices, "free_memory", lambda: (2_000_000, 2_000_000))
     options: dict[str, Any] = {"device": "gpu", "gpu_devices": 4, "max_iter": 1, "stop": "fixed"}
+    text = str(pk.explain("pagerank", where, **options))
     told = pk.explain("pagerank", where, **options).stages[0].gpu
     stats = pk.pagerank(where, **options).stats["gpu"]
     assert told is not None
     assert told.limit == stats["memory_limit"] == 450_000
+    said = "4 devices share 1 GPU, for there are no more: that is slower than one for each"
+    assert (told.as_dict()["shared"], stats["shared"], stats["gpus"], said in text) == (said, said, 1, True)
+    # Who has as many, or uses one, is told nothing.
+    monkeypatch.setattr(gpu, "count", lambda: 4)
+    stats = pk.pagerank(where, **options).stats["gpu"]
+    assert (stats["shared"], stats["gpus"]) == (None, 4)
+    assert "devices share" not in str(pk.explain("pagerank", where, **options))
+    monkeypatch.setattr(gpu, "count", lambda: 1)
+    assert pk.wcc(where, device="gpu", gpu_devices=4).stats["gpu"]["shared"] is None
 
 
 def test_a_limit_is_no_more_than_there_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

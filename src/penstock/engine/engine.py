@@ -16,7 +16,7 @@ import numpy as np
 from penstock.config import Settings
 from penstock.engine.checkpoint import Checkpoint
 from penstock.engine.near import Near
-from penstock.engine.place import one_gpu, place
+from penstock.engine.place import one_gpu, place, sharing
 from penstock.engine.plan import PAIRED, Plan, arcs_of, keeping, make_plan, stream_bytes
 from penstock.engine.program import Combine, Each, Program
 from penstock.engine.vectors import Slots, Vectors, in_file
@@ -106,6 +106,10 @@ class Engine:
         self._counted = card.team_counts() if card is not None else (0, 0, 0, 0)
         self.device_plans: list[DevicePlan] = []
         """Of what was run on a GPU."""
+        self._named: list[str] = []
+        """The programs that these are of."""
+        self._spread: list[int] = []
+        """The GPU that each device was on, in the run over the most of them."""
         self.by_turns: tuple[Program, ...] = ()
         """Programs that an algorithm will run, one after the other and again."""
         self._of_programs: dict[tuple[int, str], tuple[Program, Any]] = {}
@@ -162,6 +166,7 @@ class Engine:
         if self.settings.gpu_devices == 1:
             self.gpu.team(1)
         numbers = spread(self.gpu.number, 1 if alone else self.settings.gpu_devices)
+        self._spread = max(self._spread, numbers, key=len)
         with gpu.using(self.gpu.number), self.stats.beside("run", self._metered(numbers)):
             if alone and self.checkpoint is None:
                 self.near.card, self.near.keeping = self.gpu, stays
@@ -169,6 +174,7 @@ class Engine:
                 found = executor(self, program, plan, values, slots, dict(vectors or {}), active, until)
             finally:
                 self.near.keeping = False
+                self._named += [program.name] * (len(self.device_plans) - len(self._named))
         self.sources |= self.gpu.sources
         return found
 
@@ -299,14 +305,17 @@ class Engine:
 
         source = next((each for each in ("disk", "host", "device") if each in self.sources), None)
         energy = Meters(self._meters.values()).figures(arcs)
+        named = zip(self._named, self.device_plans, strict=False)
         return {
             "name": gpu.name(self._gpu.number),
+            "gpus": len(set(self._spread)),
+            "shared": sharing(len(self._spread), len(set(self._spread))) or None,
             "memory_limit": self._gpu.ledger.limit,
             "ledger_peak": self._gpu.peak,
             "resident": None if source is None else source == "device",
             "source": source,
             **self._gpu.team_counts().since(self._counted),
-            "plans": [plan.as_dict() for plan in self.device_plans[:8]],
+            "plans": [{"program": name, **plan.as_dict()} for name, plan in list(named)[:8]],
             "energy": None if energy is None else energy.as_dict(),
         }
 

@@ -56,6 +56,14 @@ def unprogrammed(name: str) -> str:
     return f"{name} runs no program, and what it reads is not worth the way to a GPU"
 
 
+def sharing(devices: int, gpus: int) -> str:
+    """What to say of devices that share GPUs; nothing where each has its own."""
+    if devices <= gpus:
+        return ""
+    there = f"{gpus} GPU{'s' if gpus > 1 else ''}"
+    return f"{devices} devices share {there}, for there are no more: that is slower than one for each"
+
+
 def one_gpu(program: Program) -> str:
     """Why a program runs on one GPU, however many it is given."""
     if program.form != "combine":
@@ -65,4 +73,4 @@ def one_gpu(program: Program) -> str:
     return ""
 
 
-__all__ = ["one_gpu", "place", "unfit", "unprogrammed"]
+__all__ = ["one_gpu", "place", "sharing", "unfit", "unprogrammed"]

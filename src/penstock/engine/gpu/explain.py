@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.config import Settings, format_size
 from penstock.engine.model import TRAVERSAL, Prediction, fetched_bytes, heat
-from penstock.engine.place import one_gpu, place, unfit
+from penstock.engine.place import one_gpu, place, sharing, unfit
 from penstock.engine.plan import Plan, keeping
 from penstock.engine.program import Combine, Common, Pair, Program, Row, Sweep
 from penstock.engine.rates import GpuRates, Rates, load_gpu
@@ -51,6 +51,8 @@ class OnDevice:
     """Bytes that a pass copies there."""
     devices: int = 1
     strategy: str = "P"
+    shared: str = ""
+    """What to say of devices that share GPUs here."""
     prediction: Prediction | None = None
     refused: str = ""
     smallest: int = 0
@@ -61,6 +63,7 @@ class OnDevice:
         return {name: getattr(self, name) for name in plain} | {
             "plan": None if self.plan is None else self.plan.as_dict(),
             "smallest_gpu_memory_limit": self.smallest,
+            "shared": self.shared or None,
             "refused": self.refused or None,
             "prediction": None if self.prediction is None else self.prediction.as_dict(),
         }
@@ -115,8 +118,8 @@ def on_device(
     if kept is not None and program.form in PREDICTED:
         told = _predict(program, plan, found, store, kept, rates, passes, streamed, source, loaded=loaded)
     return OnDevice(
-        "gpu", "", not_here, name, limit, found, source, cached, streamed, devices, settings.gpu_strategy, told,
-        smallest=found.smallest, form=program.form,
+        "gpu", "", not_here, name, limit, found, source, cached, streamed, devices, settings.gpu_strategy,
+        "" if not_here else _shared(devices), told, smallest=found.smallest, form=program.form,
     )  # fmt: skip
 
 
@@ -136,6 +139,15 @@ def _which(settings: Settings, devices: int, card: Card | None, *, here: bool) -
     sharers = spread(number, devices).count(number) if limit is None else 1
     with gpu.using(number):
         return gpu.name(number), gpu.usable_memory(limit) // sharers
+
+
+def _shared(devices: int) -> str:
+    """Of so many devices, on the GPUs that are here."""
+    if devices == 1:
+        return ""
+    from penstock.memory.card import spread
+
+    return sharing(devices, len(set(spread(0, devices))))
 
 
 def device_plan(program: Program, store: Store, slots: int, limit: int, settings: Settings, seeds: int = 0) -> Any:
@@ -266,7 +278,8 @@ def _held(told: OnDevice) -> list[Any]:
         kept = f"{format_size(told.cached)} of pages stay there, {share:.0%}"
         found.append((f"pages streamed from {where}, {format_size(told.streamed)} a pass", [(kept, [])]))
     if told.devices > 1:
-        found.append((f"over {told.devices} devices, strategy {told.strategy}", []))
+        below = [(told.shared, list[Any]())] if told.shared else []
+        found.append((f"over {told.devices} devices, strategy {told.strategy}", below))
     found.append((f"device memory: {format_size(plan.limit)} allowed", []))
     found.append((f"smallest gpu_memory_limit: {format_size(plan.smallest)}", []))
     return found
