@@ -28,6 +28,7 @@ import cases  # noqa: E402
 import oracle  # noqa: E402
 import penstock as pk  # noqa: E402
 from penstock.algorithms.registry import ALGORITHMS, options_of  # noqa: E402
+from penstock.config import format_size  # noqa: E402
 from penstock.engine.checkpoint import Checkpoint  # noqa: E402
 from penstock.engine.representatives import Representatives  # noqa: E402
 from penstock.errors import DoesNotFit  # noqa: E402
@@ -207,7 +208,8 @@ def test_a_graph_that_is_loaded_keeps_its_ids(built: Built, monkeypatch: pytest.
     assert graph.loaded_ids is None
 
 
-def test_the_command_line(built: Built, tmp_path: Path) -> None:
+def test_the_command_line(built: Built, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("penstock.engine.gpu.plan.LEAST_WINDOW", 4)
     graph = built[-1][1]
     least = pk.explain("bfs", graph, source=3, device="gpu").smallest_gpu
     there = [str(graph.path), "--source", "3", "--device", "gpu", "--gpu-memory-limit", str(least)]
@@ -216,10 +218,20 @@ def test_the_command_line(built: Built, tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     assert "on simulated, streamed from host memory" in done.output
     assert json.loads((tmp_path / "run.json").read_text())["gpu"]["source"] == "host"
+    ranges = json.loads((tmp_path / "run.json").read_text())["gpu"]["plans"][0]["ranges"]
+    assert ranges > 1
+    assert f", state in {ranges} ranges, " in done.output  # the GPU's: the host's plan has it in one piece
     rows = json.loads((tmp_path / "run.trace").read_text())["traceEvents"]
     lanes = [row["args"]["name"] for row in rows if row["name"] == "thread_name"]
     assert {"gpu", "engine"} <= set(lanes)
     assert any(lane.startswith("stream") for lane in lanes)
+    done = CliRunner().invoke(run_app, ["bfs", *there, "-v"])
+    assert done.exit_code == 0, done.output
+    assert "bfs: combine over in and out arcs, on the GPU, " in done.output
+    assert f" of {format_size(least)} used\n" in done.output
+    done = CliRunner().invoke(run_app, ["wcc", *there[:1], *there[3:5], "--gpu-devices", "2"])
+    assert done.exit_code == 0, done.output
+    assert "share" not in done.output  # it is on one
     done = CliRunner().invoke(explain_app, ["bfs", *there])
     assert done.exit_code == 0, done.output
     assert "on the GPU, simulated" in done.output

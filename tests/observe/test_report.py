@@ -215,6 +215,13 @@ def test_a_run_on_a_gpu_shows_its_copies(graph: pk.Graph) -> None:
     assert "12 J" in found.words
     assert "ranges 1, state bytes 1.0 MB, resident no" in found.words
     assert "3 pages were on the GPU already" in found.words
+    plans = [{"program": "another", "ranges": 7}, {"program": "pagerank", "ranges": 3}]
+    in_ranges = {"plans": [result.stats["plans"][0] | {"ranges": 9}], "limits": limits}
+    device |= {"plans": plans, "shared": "4 devices share 1 GPU"}
+    found = Page(page(Run(result.stats | in_ranges | {"gpu": device})))
+    assert "On the GPU ranges 3" in found.words
+    assert "9 ranges" not in found.words  # those are the host's
+    assert "GPUs 4 devices share 1 GPU" in found.words
 
 
 def test_ten_thousand_supersteps_become_a_curve(graph: pk.Graph) -> None:

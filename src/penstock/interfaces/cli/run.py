@@ -18,7 +18,7 @@ from penstock.algorithms.registry import ALGORITHMS, nearest, options_of
 from penstock.errors import UsageError
 from penstock.interfaces.cli.examples import epilog, run_epilog
 from penstock.interfaces.cli.options import Given, Limits, Undirected, limits, placement, spill, with_options
-from penstock.interfaces.cli.summary import details, run_summary, tell
+from penstock.interfaces.cli.summary import details, remarks, run_summary, tell
 
 if TYPE_CHECKING:
     from penstock.edges import Edges
@@ -205,7 +205,8 @@ def execute(
         return api.run(name, graph, **options, **settings)
 
     figures = delivered(compute, graph, settings, targets, store=store, began=began)
-    tell(*run_summary(figures), *(details(figures) if limits.verbose else ()), quiet=limits.quiet)
+    lines = [*run_summary(figures), *remarks(figures, verbose=limits.verbose)]
+    tell(*lines, *(details(figures) if limits.verbose else ()), quiet=limits.quiet)
 
 
 def delivered(

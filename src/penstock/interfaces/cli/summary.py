@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,28 +54,45 @@ def run_summary(stats: Mapping[str, Any]) -> list[str]:
     second = ["in memory" if all(plan.get("tier") == "memory" for plan in plans) else "from disk"]
     if (device := stats.get("gpu")) and device["source"]:
         where = "resident" if device["resident"] else f"streamed from {_SOURCES.get(device['source'], 'disk')}"
-        second = [f"on {device['name']}, {where}", f"{format_size(device['bytes_copied'])} copied"]
+        several = f"{device['gpus']} GPUs, " if device.get("gpus", 1) > 1 else ""
+        second = [f"on {several}{device['name']}, {where}", f"{format_size(device['bytes_copied'])} copied"]
         if energy := device.get("energy"):
             second.append(f"{energy['joules']:.3g} J, {energy['watts']:.0f} W")
     if read:
         second.append(f"{format_size(read)} read, {format_rate(read / max(load or run, 1e-9), 'bytes')}")
     if hits := stats.get("cache_hits"):
         second.append(f"{number(hits, 'page')} from the cache")
-    if (ranges := max(plan.get("ranges", 1) for plan in plans)) > 1:
-        second.append(f"state in {ranges} ranges")
+    second += _parts([there or plan for plan, there in _placed(stats)])
     if stats.get("ledger_peak"):
         second.append(f"{format_size(stats['ledger_peak'])} of {format_size(stats['memory_limit'])} used")
     second.append(f"peak memory {format_size(stats['peak_memory'])}")
     return [", ".join(first), ", ".join(second)]
 
 
+def remarks(stats: Mapping[str, Any], *, verbose: bool = False) -> list[str]:
+    """What else there is to say of a run: why it did not use the GPU that was asked for, or with `verbose` any; and who
+    shared one."""
+    device, lines = stats.get("gpu") or {}, []
+    asked = str((stats.get("settings") or {}).get("device", "auto")).startswith("gpu")
+    if (why := stats.get("why_not_gpu")) and (asked or verbose):
+        lines.append(f"{'not all on the GPU' if device.get('plans') else 'not on the GPU'}: {why}")
+    if verbose and (why := stats.get("why_one_gpu")):
+        lines.append(f"not on several GPUs: {why}")
+    if shared := device.get("shared"):
+        lines.append(str(shared))
+    return lines
+
+
 def details(stats: Mapping[str, Any]) -> list[str]:
     """Lines for --verbose: where the time went, and how each program ran."""
     lines = [_times(stats.get("phases", {}))]
-    for plan in stats.get("plans", ()):
-        sides, why = " and ".join(plan.get("sides", ())), "; ".join(map(str, plan.get("why", ())))
-        words = [f"{plan.get('form')} over {sides} arcs", f"tier {plan.get('tier')}", *([why] if why else [])]
+    for plan, there in _placed(stats):
+        words = [f"{plan.get('form')} over {' and '.join(plan.get('sides', ()))} arcs"]
+        words += _on_gpu(there) if there else [f"tier {plan.get('tier')}", *map(str, plan.get("why", ()))]
         lines.append(f"{plan.get('program')}: {', '.join(words)}")
+    if (device := stats.get("gpu")) and device.get("memory_limit"):
+        used, limit = format_size(device["ledger_peak"]), format_size(device["memory_limit"])
+        lines.append(f"memory of the GPU: {used} of {limit} used")
     if (residual := stats.get("residual")) is not None:
         lines.append(f"residual: {residual:.3g}")
     return lines
@@ -84,6 +101,34 @@ def details(stats: Mapping[str, Any]) -> list[str]:
 def build_details(report: BuildReport) -> list[str]:
     """The same of a store that was built."""
     return [_times(report.stats.phases)]
+
+
+def _placed(stats: Mapping[str, Any]) -> list[tuple[Mapping[str, Any], Mapping[str, Any] | None]]:
+    """The plan of each program, and that of the GPU if it ran there."""
+    left = list((stats.get("gpu") or {}).get("plans", ()))
+    found: list[tuple[Mapping[str, Any], Mapping[str, Any] | None]] = []
+    for plan in stats.get("plans") or ():
+        mine = bool(left) and left[0].get("program") == plan.get("program")
+        found.append((plan, left.pop(0) if mine else None))
+    return found
+
+
+def _parts(plans: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Into how many parts the state was split, and the lists of who compares them on a GPU."""
+    state = [plan for plan in plans if not plan.get("lists_bytes")]
+    lists = max((plan["ranges"] for plan in plans if plan.get("lists_bytes")), default=1)
+    ranges = max((plan.get("ranges", 1) for plan in state), default=1)
+    windows = max((plan.get("windows", 1) for plan in state if plan.get("ranges", 1) == 1), default=1)
+    found = {"state in {} ranges": ranges, "state in {} windows": windows, "lists in {} ranges": lists}
+    return [words.format(count) for words, count in found.items() if count > 1]
+
+
+def _on_gpu(plan: Mapping[str, Any]) -> list[str]:
+    """What a program had there."""
+    pages, parts = format_size(plan["pages_bytes"]), _parts([plan])
+    where = f"all pages there, {pages}" if plan["resident"] else f"{pages} of pages streamed"
+    held = f"{format_size(plan['state_bytes'])} of its memory for the state{' at a time' if parts else ''}"
+    return ["on the GPU", held, *parts, *([] if plan["lists_bytes"] else [where])]
 
 
 def _times(phases: Mapping[str, float]) -> str:
@@ -124,4 +169,4 @@ def tell(*lines: str, quiet: bool = False) -> None:
         print(*lines, sep="\n", file=sys.stderr, flush=True)
 
 
-__all__ = ["build_details", "build_summary", "details", "disk_bytes", "number", "run_summary", "tell"]
+__all__ = ["build_details", "build_summary", "details", "disk_bytes", "number", "remarks", "run_summary", "tell"]

@@ -57,7 +57,8 @@ def _facts(run: Run, plan: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         "Direction",
         f"along the {' and '.join(ways.get(side, side) for side in plan['sides'])} arcs" + _taken(run, plan),
     )
-    ranges = plan.get("ranges", 1)
+    there = _on_gpu(run, plan)
+    ranges = plan.get("ranges", 1) if there is None else 1  # of the host's memory
     split = f", in {ranges} ranges of {words.size(plan['window_bytes'])}" if ranges > 1 else ""
     yield "State", words.size(plan["state_bytes"]) + split
     if plan.get("edge_state_bytes"):
@@ -71,11 +72,19 @@ def _facts(run: Run, plan: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         yield "Why", reason
     if why := run.figures.get("why_not_gpu"):
         yield "No GPU", why
-    for device in (run.gpu or {}).get("plans", ())[:1]:
-        yield (
-            "On the GPU",
-            ", ".join(f"{name.replace('_', ' ')} {_device(name, found)}" for name, found in device.items()),
-        )
+    if there is not None:
+        shown = (f"{name.replace('_', ' ')} {_device(name, found)}" for name, found in there.items())
+        yield "On the GPU", ", ".join(shown)
+    if shared := (run.gpu or {}).get("shared"):
+        yield "GPUs", shared
+
+
+def _on_gpu(run: Run, plan: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What this program had there, if it was there."""
+    for each in (run.gpu or {}).get("plans", ()):
+        if each.get("program", plan["program"]) == plan["program"]:
+            return {name: found for name, found in each.items() if name != "program"}
+    return None
 
 
 def _device(name: str, found: Any) -> str:
