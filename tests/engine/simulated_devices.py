@@ -34,6 +34,7 @@ from penstock.memory.ledger import Ledger  # noqa: E402
 from penstock.memory.pinned import Pinned  # noqa: E402
 from penstock.memory.share import Share, pages_between  # noqa: E402
 from penstock.observe import energy  # noqa: E402
+from penstock.observe.events import recording  # noqa: E402
 
 VERTICES = 70
 """More than two words of a frontier: three devices have a range each."""
@@ -226,6 +227,23 @@ def test_state_and_pages_are_shared_out(graphs: dict[str, Graph], monkeypatch: p
             assert lengths == [32, 32, slots - 64]
             wanted = [pages_between(whole, *ends) for ends in ((0, 32), (32, 64), (64, slots))]
             assert [part[:2] for part in parts] == [(each.start, each.stop) for each in wanted]
+
+
+@pytest.mark.parametrize("strategy", ["P", "S"])
+def test_lanes_of_a_timeline_say_which_device(strategy: str, graphs: dict[str, Graph]) -> None:
+    graph, devices = graphs["undirected"], {f" of device {k}" for k in range(2)}
+    with recording() as events:
+        streamed("pagerank", graphs, "undirected", strategy, 2)
+    lanes = {lane for lane in events.lanes if lane.startswith(("gpu", "stream"))}
+    assert {"gpu of device 0", "gpu of device 1", "stream 0 of device 0", "stream of copies of device 0"} <= lanes
+    assert {lane[lane.index(" of device") :] for lane in lanes} == devices
+    # Pages that stay for the next run are named as it wants them.
+    graph.load(device="gpu")
+    for several, wanted in ((1, {"gpu"}), (2, {"gpu" + device for device in devices}), (1, {"gpu"})):
+        with recording() as events:
+            pk.run("pagerank", graph, device="gpu", gpu_devices=several, gpu_strategy=strategy, **OPTIONS["pagerank"])
+        assert {lane for lane in events.lanes if lane.startswith("gpu")} == wanted
+    graph.unload()
 
 
 def test_sweeps_say_that_they_run_on_one(graphs: dict[str, Graph]) -> None:

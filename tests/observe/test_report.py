@@ -253,6 +253,15 @@ def test_spans_of_a_row_neither_overlap_nor_nest() -> None:
     assert found == {("a", 0): ["outer"], ("a", 1): ["inner", "next"], ("a", 2): ["innermost"], ("b", 0): ["read"]}
 
 
+def test_lanes_of_several_devices_stand_together() -> None:
+    names = [f"{lane} of device {k}" for lane in ("stream of copies", "stream 0", "gpu") for k in (1, 0)]
+    found = lanes([Slice(name, "kernel", 0.0, 1.0, {}) for name in names], 0.0)
+    assert [lane for lane, _, _ in found] == [
+        "gpu of device 0", "gpu of device 1", "stream 0 of device 0", "stream of copies of device 0",
+        "stream 0 of device 1", "stream of copies of device 1",
+    ]  # fmt: skip
+
+
 def test_too_many_spans_are_drawn_together() -> None:
     slices = [Slice("worker 0", "page", k * 1e-3, k * 1e-3 + 2e-4, {"bytes": 1}) for k in range(5_000)]
     slices.append(Slice("worker 0", "wait", 10.0, 11.0, {}))

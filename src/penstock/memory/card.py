@@ -94,6 +94,8 @@ class Card:
         self.stream = gpu.Stream(null=True)
         self.apart = False
         """Whether it is one of a team on several GPUs: then all that is done with it is done inside `on()`."""
+        self.place = 0
+        """Which one of a team it is."""
         self._team: list[Card] = []
         self._pages: dict[_Key, DevicePages] = {}
         self._columns: dict[str, Array] = {}
@@ -115,8 +117,9 @@ class Card:
             if self.settings.gpu_memory_limit is None and numbers.count(self.number) > 1:
                 self.close_pages()
                 self.ledger.limit = min(self.ledger.limit, self._even(numbers.count(self.number)))
-            for number in numbers[1:]:
+            for place, number in enumerate(numbers[1:], 1):
                 self._team.append(self._other(number, numbers.count(number)))
+                self._team[-1].place = place
         return [self, *self._team]
 
     def _even(self, sharers: int) -> int:
@@ -276,7 +279,7 @@ class Card:
         directions = {name: self.store.direction(name) if shares is None else shares[name] for name in names}
         found = {name: self._there(_key(each, columns), policy) for name, each in directions.items()}
         if all(side is not None for side in found.values()):
-            return {name: side for name, side in found.items() if side is not None}
+            return self._named({name: side for name, side in found.items() if side is not None})
         self.close_pages()
         self._policy, before = policy, self.host.used
         unlike = {_key(each, columns): each for each in directions.values()}
@@ -310,7 +313,13 @@ class Card:
                 except BaseException:
                     side.close()
                     raise
-        return {name: self._pages[_key(each, columns)] for name, each in directions.items()}
+        return self._named({name: self._pages[_key(each, columns)] for name, each in directions.items()})
+
+    def _named(self, sides: dict[str, DevicePages]) -> dict[str, DevicePages]:
+        """Have timelines say which device it is, where there are several now."""
+        for side in sides.values():
+            side.of = f" of device {self.place}" if self.place or self._team else ""
+        return sides
 
     def make_room(
         self, state: int, least: int, sides: Iterable[Direction], columns: Sequence[str], policy: Policy

@@ -15,8 +15,9 @@ from penstock.observe.events import current
 class Timeline:
     """Slices of lanes; nothing is done where nobody records."""
 
-    def __init__(self) -> None:
-        self._events = current()
+    def __init__(self, of: str = "") -> None:
+        """`of` follows the name of each lane: it says of which device it is, where there are several."""
+        self._of, self._events = of, current()
         self._spans: list[tuple[str, str, Any, Any, dict[str, Any]]] = []
         if self._events is not None:
             gpu.synchronize()
@@ -36,7 +37,8 @@ class Timeline:
             return
         begin = self._mark(stream)
         yield args
-        self._spans.append((lane if isinstance(lane, str) else f"stream {lane}", name, begin, self._mark(stream), args))
+        named = lane if isinstance(lane, str) else f"stream {lane}"
+        self._spans.append((named + self._of, name, begin, self._mark(stream), args))
 
     def _mark(self, stream: gpu.Stream) -> Any:
         return perf_counter() if gpu.SIMULATED else gpu.Event(stream, timed=True)

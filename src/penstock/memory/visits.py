@@ -59,6 +59,8 @@ class Visits:
     policy: Policy
     kept: int
     stats: dict[str, int]
+    of: str = ""
+    """What lanes of a timeline say of the device, where there are several."""
     _gpu: int
     _lock: threading.Lock
     _loaded: bool
@@ -111,7 +113,7 @@ class Visits:
         """
         if not self._loaded:
             self.load()
-        self._timeline = Timeline()
+        self._timeline = Timeline(self.of)
         if not self._timeline.records:
             self._visit(pages, launch, in_place)
             return
