@@ -21,6 +21,7 @@ SAID = {
     "bigger_than_memory": "883,780 arcs in pages of 3,866,624 bytes, read from disk",
     "checkpoint": "the same ranks: True",
     "gimv_components": "mapreduce: {1: 1, 2: 1, 3: 1, 10: 10, 11: 10, 12: 10, 20: 20}",
+    "gpu": "the same ranks: True",
     "kmeans": "200 points around [5.0, 5.1]",
     "networkx_backend": "member 33 has rank 0.0970; NetworkX says 0.0970",
     "pandas_frame": "cat     0.326      1",

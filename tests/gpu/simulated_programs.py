@@ -3,6 +3,7 @@ process that Numba's simulator was chosen for."""
 
 from __future__ import annotations
 
+import runpy
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,20 @@ def test_the_next_run_finds_the_memory_of_the_last_one(tmp_path: Path, monkeypat
         shared.engine.run(step, **asked)
         assert card.free == card.ledger.free
     assert card.ledger.used == 0
+
+
+def test_the_example(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Made small: a simulated thread is slow."""
+    text = (Path(__file__).parents[2] / "examples" / "gpu.py").read_text()
+    for large, small in (("scale=14", "scale=11"), ("max_iter=5", "max_iter=1"), ("16KiB", "4KiB")):
+        assert large in text
+        text = text.replace(large, small)
+    (tmp_path / "gpu.py").write_text(text)
+    runpy.run_path(str(tmp_path / "gpu.py"))
+    resident, streamed, same = capsys.readouterr().out.splitlines()
+    assert resident.endswith("bytes of pages stay there")
+    assert streamed.endswith("bytes of pages come from the host")
+    assert same == "the same ranks: True"
 
 
 def wrong(v, p):
