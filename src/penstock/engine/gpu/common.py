@@ -163,7 +163,7 @@ def run(
     try:
         with stats.phase("orient"):
             held.initialise()
-        engine.sources.add(held.lists.source)
+        engine.sources.add("device" if held.lists.all_there else held.lists.source)
         with stats.phase("run"), progress(program.name, total=None, unit="passes", settings=engine.settings) as bar:
             while until is None or not held.asks(until):
                 held.one_pass()

@@ -158,7 +158,7 @@ class Passing:
         """The lists that may have a neighbour in common with those of a range: no lower ones; of whole lists those that
         may share an edge with it."""
         assert self._oriented is not None
-        if self._everyone and theirs.last - theirs.first == self.count:
+        if self.all_there:
             yield Pass(self.device.stream, theirs, self._lanes[0].items.arg, 0)
             return
         timeline = Timeline()
@@ -184,6 +184,12 @@ class Passing:
         """Of whole lists that fall, the longer one of an edge comes first."""
         assert self._oriented is not None
         return theirs.last if self._everyone and self._oriented.falling else self.count
+
+    @property
+    def all_there(self) -> bool:
+        """Whether they need not pass: all of them have room."""
+        assert self._oriented is not None
+        return self._everyone and self._fits >= self._oriented.entries
 
     def entries_of(self, part: Part) -> int:
         """How many entries the lists of a part have."""
