@@ -99,6 +99,20 @@ def test_an_algorithm_in_a_place(built: Built, name: str, place: str) -> None:
         check(name, place, shape, graph, g, options(name, g, turn + which))
 
 
+@pytest.mark.parametrize("name", ["pagerank", "bfs", "wcc", "kcore", "cdlp", "triangles"])
+def test_tasks_of_a_page_that_differ_in_width(name: str, tmp_path: Path) -> None:
+    """A program of each form that goes over tasks, on a page that mixes degrees."""
+    rng = np.random.default_rng(1)
+    source = np.repeat(np.arange(90), np.where(np.arange(90) % 45 == 7, 70, 1))
+    ends = zip(source.tolist(), rng.integers(0, 90, len(source)).tolist(), strict=True)
+    shape = Shape("mixed", list(range(90)), [(u, v, int(rng.integers(1, 9))) for u, v in ends])
+    with shape.build(tmp_path / "g.pen", undirected=True, order="input") as graph:
+        found = tasks.cut(graph.store.direction("out")).tasks
+        assert len({(page, width) for page, _, _, width in found.tolist()}) > len(set(found[:, 0].tolist()))
+        g = oracle.of(graph)
+        check(name, "gpu", shape, graph, g, options(name, g, 0))
+
+
 @pytest.mark.parametrize("name", ["pagerank", "bfs", "wcc", "sssp"])
 def test_pages_that_do_not_fit_are_streamed(built: Built, name: str) -> None:
     shape, graph, g = built[-1]

@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from penstock.memory.gpu import SIMULATED, WARP
-from penstock.store.blob import Blob
+from penstock.memory.warps import ROUND, fit
 from penstock.store.index import LARGE
 from penstock.store.reader import Direction
 
@@ -26,8 +26,11 @@ _ALONE = 16
 """Up to so many arcs on average, a vertex has one thread."""
 _ARCS_PER_LANE = 16
 """From there on, a thread for so many arcs."""
+_EVEN = 4
+"""A page where no light vertex has more than so many times their mean is even: all its tasks have one width. Those of
+others are cut by the degrees of their own vertices."""
 _VERTICES = 1 << 19
-"""Degrees looked at together: little memory however many vertices have pages with heavy ones."""
+"""Degrees looked at together: little memory however many vertices have pages with heavy ones or uneven."""
 
 
 @dataclass(frozen=True)
@@ -36,8 +39,8 @@ class Tasks:
     `segment_start[p]`.
 
     A task is (page, begin, count, width): vertices of a small page, by their place in it, with `width` threads for
-    each. A segment is (page, begin arc, end arc, heavy): arcs of the page that belong to vertex `vertex[heavy]`, whose
-    segments are `part_start[heavy]` to `part_start[heavy + 1]`.
+    each; tasks of one page may differ in width. A segment is (page, begin arc, end arc, heavy): arcs of the page that
+    belong to vertex `vertex[heavy]`, whose segments are `part_start[heavy]` to `part_start[heavy + 1]`.
     """
 
     tasks: np.ndarray
@@ -63,7 +66,7 @@ _CUT: WeakKeyDictionary[Direction, tuple[tuple[int, ...], Tasks]] = WeakKeyDicti
 
 def cut(direction: Direction) -> Tasks:
     """Cut all pages. Plans and runs ask for the same cuts again and again: they stay as long as the direction does."""
-    sizes = (BLOCK, HEAVY, SEGMENT, _ARCS_PER_THREAD, _ALONE, _ARCS_PER_LANE)
+    sizes = (BLOCK, HEAVY, SEGMENT, _ARCS_PER_THREAD, _ALONE, _ARCS_PER_LANE, _EVEN, ROUND)
     found = _CUT.get(direction)
     if found is None or found[0] != sizes:
         found = _CUT[direction] = sizes, _cut(direction)
@@ -71,24 +74,36 @@ def cut(direction: Direction) -> Tasks:
 
 
 def _cut(direction: Direction) -> Tasks:
-    """Degrees are read only for pages that have a heavy vertex among others."""
+    """Degrees are read only for pages that have a heavy vertex among others, or may be uneven."""
     records = direction.records
     block, limit = BLOCK, HEAVY
     large = records["kind"] == LARGE
-    begin, end, page, vertex = (np.concatenate(each) for each in zip(*_heavy(direction, limit), strict=True))
+    nothing = np.zeros(0, np.int64)
+    rows, fitted = [(nothing,) * 4], [(np.zeros((0, 4), np.uint32), nothing)]
+    for pages, degrees in _read(direction, limit):
+        rows.append(_heavy(pages, records[pages], degrees, limit))
+        small = pages[~large[pages]]
+        fitted.append(_fitted(small, records["vertices"][small].astype(np.int64), degrees, limit, block))
+    begin, end, page, vertex = (np.concatenate(each) for each in zip(*rows, strict=True))
+    uneven, uneven_work = (np.concatenate(each) for each in zip(*fitted, strict=True))
     heavy_arcs = np.bincount(page, weights=end - begin, minlength=len(records)).astype(np.int64)
-    heavy_vertices = np.bincount(page, minlength=len(records))
     light_arcs = np.where(large, 0, records["arcs"].astype(np.int64) - heavy_arcs)
     vertices = np.where(large, 0, records["vertices"].astype(np.int64))
-    tasks, task_start, work = _tasks(light_arcs, vertices, vertices - heavy_vertices, block)
+    light = vertices - np.bincount(page, minlength=len(records))
+    vertices[uneven[:, 0]] = 0
+    tasks, work = _tasks(light_arcs, vertices, light, block)
+    tasks, work = np.concatenate([tasks, uneven]), np.concatenate([work, uneven_work])
+    if len(uneven):
+        order = np.argsort(tasks[:, 0], kind="stable")
+        tasks, work = tasks[order], work[order]
+    task_start = np.searchsorted(tasks[:, 0], np.arange(len(records) + 1))
     segments, segment_start, heavy, part_start = _segments(begin, end, page, vertex, len(records))
     return Tasks(tasks, task_start, segments, segment_start, heavy, part_start, work, limit, block)
 
 
-def _tasks(
-    arcs: np.ndarray, vertices: np.ndarray, light: np.ndarray, block: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Tasks of about equal arcs: `arcs` of the `light` ones among the `vertices` of each page."""
+def _tasks(arcs: np.ndarray, vertices: np.ndarray, light: np.ndarray, block: int) -> tuple[np.ndarray, np.ndarray]:
+    """Tasks of about equal arcs, and their work, as far as means tell: `arcs` of the `light` ones among the `vertices`
+    of each page."""
     mean = arcs / np.maximum(light, 1)
     width = np.exp2(np.ceil(np.log2(np.maximum(mean, 1) / _ARCS_PER_LANE)))
     width = np.where(mean <= _ALONE, 1, np.clip(width, 2, WARP)).astype(np.int64)
@@ -101,7 +116,33 @@ def _tasks(
     begin = (np.arange(start[-1]) - start[page]) * count[page]
     counts = np.minimum(count[page], vertices[page] - begin)
     work = (counts * (mean[page] + 1)).astype(np.int64)
-    return np.stack([page, begin, counts, width[page]], axis=1).astype(np.uint32), start, work
+    return np.stack([page, begin, counts, width[page]], axis=1).astype(np.uint32), work
+
+
+def _fitted(
+    pages: np.ndarray, vertices: np.ndarray, degrees: np.ndarray, limit: int, block: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Those of uneven pages among these, and their work, by the degrees of their own vertices."""
+    if not len(pages):
+        return np.zeros((0, 4), np.uint32), np.zeros(0, np.int64)
+    first = np.cumsum(vertices) - vertices
+    light = np.where(degrees > limit, 0, degrees)
+    total = np.add.reduceat(light, first, dtype=np.int64)
+    count = np.add.reduceat(degrees <= limit, first, dtype=np.int64)
+    uneven = _uneven(np.maximum.reduceat(light, first).astype(np.int64), total, count)
+    arcs = block * _ARCS_PER_THREAD
+    room = int(((total + vertices) // arcs + 1)[uneven].sum())
+    tasks, work = np.empty((room, 4), np.uint32), np.empty(room, np.int64)
+    if room:
+        warp = min(WARP, block)
+        sizes = (np.uint64(each) for each in (warp, block // warp, arcs))
+        room = fit(light, pages[uneven], first[uneven], vertices[uneven], *sizes, tasks, work)
+    return tasks[:room], work[:room]
+
+
+def _uneven(largest: np.ndarray, arcs: np.ndarray, vertices: np.ndarray) -> np.ndarray:
+    """Pages of so many arcs in which one vertex has far more than the others."""
+    return (largest > _ALONE) & (largest * vertices > _EVEN * arcs)
 
 
 def _segments(
@@ -124,41 +165,50 @@ def _segments(
 Rows = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
-def _heavy(direction: Direction, limit: int) -> Iterator[Rows]:
-    """(begin arc, end arc, page, vertex) of all rows that are cut into segments, in the order of the pages."""
+def _read(direction: Direction, limit: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Pages with rows that are cut into segments, and pages that may be uneven, some at a time; and the degrees in the
+    small ones among them."""
     records = direction.records
-    large = records["kind"] == LARGE
-    some = np.flatnonzero(large | (records["largest_degree"] > limit))
-    empty = np.zeros(0, np.int64)
-    yield empty, empty, empty, empty
+    large, most = records["kind"] == LARGE, records["largest_degree"].astype(np.int64)
+    vertices = records["vertices"].astype(np.int64)
+    uneven = _uneven(most, records["arcs"].astype(np.int64), vertices)
+    some = np.flatnonzero(large | (most > limit) | uneven)
     if not len(some):
         return
-    ends = np.cumsum(records["vertices"][some].astype(np.int64))
+    ends = np.cumsum(vertices[some])
     cuts = np.searchsorted(ends, np.arange(_VERTICES, ends[-1], _VERTICES), side="right")
-    degrees = direction.store.degree_column(direction.name)
+    column = direction.store.degree_column(direction.name)
     for a, b in pairwise(np.unique([0, *cuts, len(some)]).tolist()):
-        yield _heavy_of(some[a:b], records[some[a:b]], degrees, limit)
+        pages, degrees = some[a:b], [np.zeros(0, np.uint32)]
+        small = pages[~large[pages]]
+        if len(small):
+            first, count = records["first_vertex"][small].astype(np.int64), vertices[small]
+            runs = np.flatnonzero(np.append(True, first[1:] != first[:-1] + count[:-1]))
+            stops = (first + count)[np.append(runs[1:], len(small)) - 1]
+            # Those of a small page fit in 32 bits, whatever the column has.
+            degrees += [
+                column.read(*run).astype(np.uint32, copy=False)
+                for run in zip(first[runs].tolist(), stops.tolist(), strict=True)
+            ]
+        yield pages, np.concatenate(degrees)
 
 
-def _heavy_of(pages: np.ndarray, records: np.ndarray, degrees: Blob, limit: int) -> Rows:
+def _heavy(pages: np.ndarray, records: np.ndarray, degrees: np.ndarray, limit: int) -> Rows:
+    """(begin arc, end arc, page, vertex) of all rows of these pages that are cut into segments, sorted by page."""
     large = records["kind"] == LARGE
     arcs, first = records["arcs"].astype(np.int64), records["first_vertex"].astype(np.int64)
     begin, page, vertex, degree = [np.zeros(large.sum(), np.int64)], [pages[large]], [first[large]], [arcs[large]]
-    small = np.flatnonzero(~large)
-    if len(small):
-        count = records["vertices"][small].astype(np.int64)
-        first, arcs = first[small], arcs[small]
-        runs = np.flatnonzero(np.append(True, first[1:] != first[:-1] + count[:-1]))
-        stops = (first + count)[np.append(runs[1:], len(small)) - 1]
-        read = [degrees.read(a, b) for a, b in zip(first[runs].tolist(), stops.tolist(), strict=True)]
-        found = np.concatenate(read).astype(np.int64)
-        heavy = np.flatnonzero(found > limit)
-        head = np.cumsum(count) - count
+    heavy = np.flatnonzero(degrees > limit)
+    if len(heavy):
+        small = np.flatnonzero(~large)
+        first, arcs, count = first[small], arcs[small], records["vertices"][small].astype(np.int64)
+        head, found = np.cumsum(count) - count, degrees[heavy].astype(np.int64)
         at = np.searchsorted(head, heavy, side="right") - 1
-        begin.append((np.cumsum(found) - found)[heavy] - (np.cumsum(arcs) - arcs)[at])
+        before = np.cumsum(degrees, dtype=np.int64)[heavy] - found
+        begin.append(before - (np.cumsum(arcs) - arcs)[at])
         page.append(pages[small][at])
         vertex.append(first[at] + heavy - head[at])
-        degree.append(found[heavy])
+        degree.append(found)
     starts, lengths, where, who = (np.concatenate(each) for each in (begin, degree, page, vertex))
     order = np.lexsort((starts, where))
     starts, lengths = starts[order], lengths[order]
