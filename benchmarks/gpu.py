@@ -3,7 +3,7 @@
     resident   a graph that fits: PageRank, BFS, WCC, SSSP, their energy; cuSPARSE beside them
     streamed   the same graph from pinned host memory: by number of streams, by share of the graph that is cached
     disk       the same graph from disk, beside direct reads
-    shapes     skewed and uniform graphs, beside a bare gather
+    shapes     graphs in the order of input, skewed and uniform, beside a bare gather
     triangles  all lists of neighbours on the device, and lists that pass
     devices    strategies P and S over logical devices
     mapreduce  sorting pairs, in core and out of core, beside the CPU and the bus; map, group and reduce

@@ -23,11 +23,17 @@ SKEWED = {"a": 0.80, "b": 0.05, "c": 0.05}
 
 
 def kronecker(
-    section: Section, scale: int, *, weights: bool = False, quadrants: dict[str, float] | None = None
+    section: Section,
+    scale: int,
+    *,
+    weights: bool = False,
+    quadrants: dict[str, float] | None = None,
+    order: str = "degree",
 ) -> Graph:
-    """Symmetrised, edge factor 16, in the order of degrees; weights are float32."""
-    name = f"k{scale}{'w' if weights else ''}{'-skewed' if quadrants else ''}"
+    """Symmetrised, edge factor 16, in the order of degrees unless told otherwise; weights are float32."""
+    name = f"k{scale}{'w' if weights else ''}{'-skewed' if quadrants else ''}{'' if order == 'degree' else '-' + order}"
     options: dict[str, Any] = {"scale": scale, "edge_factor": section.sizes.edge_factor, **(quadrants or {})}
+    options["order"] = order
     if weights:
         options["weights"] = "1.0:255.0"
     return _made(section, name, "kron", options)

@@ -21,14 +21,17 @@ FIGURES = {
     "resident": {"pagerank", "bfs", "wcc", "sssp", "energy"},
     "streamed": {"pinned_rate", "streams", "cached", "shares", "timeline"},
     "disk": {"raw", "engine"},
-    "shapes": {"default", "skewed", "uniform", "skewed_slower_per_arc", "uniform_share_of_gather"},
+    "shapes": {
+        "default", "input order", "skewed", "uniform", "input_order_slower_per_arc", "skewed_slower_per_arc",
+        "uniform_share_of_gather",
+    },
     "triangles": {"cpu", "whole", "passing"},
     "devices": {"runs"},
     "mapreduce": {"bus", "sort on CPU", "sort in core", "sort out of core", "sort shares", "operations", "overlap"},
     "tests": {"tests"},
     "algorithms": {"kcore on GPU", "kcore on CPU", "scc on GPU", "pagerank on CPU"},
     "big": {"pagerank", "bfs", "wcc", "sssp"},
-}
+}  # fmt: skip
 
 
 def script(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
