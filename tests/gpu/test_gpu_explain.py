@@ -11,12 +11,15 @@ import pytest
 from typer.testing import CliRunner
 
 import penstock as pk
+from penstock.algorithms.registry import ALGORITHMS, options_of
 from penstock.engine.rates import GPU_SIZES, GpuRates, save_gpu
 from penstock.errors import UsageError
 from penstock.graph import Graph
 from penstock.interfaces.cli.explain import app
 from penstock.observe.gpus import missing
 
+NO_PROGRAM = {"degree", "induced", "cross_edges"}
+"""They read without one."""
 RATES = GpuRates("some GPU", 8 << 30, 50e9, 2e12, 20e-6, GPU_SIZES, (5e-12,) * len(GPU_SIZES))
 
 
@@ -64,6 +67,16 @@ def test_resident_streamed_and_in_ranges(graph: Graph) -> None:
     assert small.stages[0].gpu is not None
     assert small.stages[0].gpu.source == "disk"
     assert "streamed from disk" in str(small)
+
+
+@pytest.mark.parametrize("name", [name for name in ALGORITHMS if name not in NO_PROGRAM])
+def test_every_algorithm_is_planned_without_a_gpu(graph: Graph, name: str) -> None:
+    given = {"source": 1, "sources": [1], "weight": "weight"}
+    options = {key: value for key, value in given.items() if key in options_of(name)}
+    found = pk.explain(name, graph, device="gpu", gpu_memory_limit="1GB", **options)
+    there = [stage.gpu.source for stage in found.stages if stage.gpu is not None and stage.gpu.device == "gpu"]
+    assert there
+    assert set(there) == {"device"}
 
 
 def test_too_little(graph: Graph) -> None:

@@ -111,7 +111,7 @@ def on_device(
         return OnDevice("gpu", "", not_here, name, limit, refused=str(refused), smallest=refused.needed)
     cached, source = _share(program, found, plan, settings)
     streamed = (found.pages_bytes - cached) * found.ranges
-    if found.lists_bytes:  # each range is held once, and meets the lists from its own on
+    if found.lists_bytes and source != "device":  # each range is held once, and meets the lists from its own on
         streamed = found.pages_bytes * (found.ranges + 3) // 2
     kept = load_gpu(name)
     told = None
@@ -178,6 +178,8 @@ def device_plan(program: Program, store: Store, slots: int, limit: int, settings
 
 def _share(program: Program, found: Any, plan: Plan, settings: Settings) -> tuple[int, str]:
     """(bytes of pages that stay on the device, where the others come from)."""
+    if isinstance(program, Common) and found.ranges == 1:
+        return found.pages_bytes, "device"
     if found.lists_bytes:
         return 0, "disk" if plan.tier == "disk" and plan.ranges > 1 else "host"
     if found.resident:
@@ -266,7 +268,9 @@ def _held(told: OnDevice) -> list[Any]:
         found.append((f"state of the arcs {format_size(plan.arcs_bytes)}", _passing(plan)))
     if plan.rows_bytes:
         found.append((f"rows {format_size(plan.rows_bytes)} at a time", []))
-    if plan.lists_bytes:
+    if plan.lists_bytes and told.source == "device":
+        found.append((f"all lists on the device, {format_size(plan.pages_bytes)}", []))
+    elif plan.lists_bytes:
         where = "host memory" if told.source == "host" else "a temporary file"
         below = [(f"they stream from {where}, {format_size(told.streamed)} in all", list[Any]())]
         found.append((f"lists {format_size(plan.lists_bytes)} at a time, in {plan.ranges} ranges", below))

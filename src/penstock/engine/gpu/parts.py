@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from penstock.engine.compile import usable
-from penstock.engine.gpu import atomics  # noqa: F401  (makes them known to kernels)
 from penstock.engine.gpu.functions import Kernel, gpu_adapters, make_kernel
 from penstock.engine.gpu.held import blocks
 from penstock.engine.gpu.kernels import slots as each
@@ -25,6 +24,9 @@ class Kernels:
     """The kernels of one program by the names of their templates, made when first used."""
 
     def __init__(self, program: Program, templates: tuple[ModuleType, ...], functions: Mapping[str, Any]) -> None:
+        # It makes them known to kernels, for which CUDA's compiler must be there: plans are made without it.
+        from penstock.engine.gpu import atomics  # noqa: F401
+
         self.program, self.templates = program, (*templates, each)
         self._parts = gpu_adapters(program, flagged=False)
         for name, function in functions.items():
