@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import penstock as pk
@@ -35,6 +36,30 @@ def test_functions_run(graph: pk.Graph) -> None:
     assert pk.bfs(graph, source=1, tier="disk").to_dict() == {1: (0, 1), 2: (1, 1), 3: (2, 2), 4: (3, 3), 9: (1, 1)}
     with pytest.raises(UsageError, match="bfs has no option 'sauce'"):
         pk.bfs(graph, sauce=1)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "reason"),
+    [
+        ("bfs", {"source": 1, "max_depth": -1}, "max_depth must be at least 0, not -1"),
+        ("bfs", {"source": 1, "max_depth": 1.5}, "max_depth must be a whole number, not 1.5"),
+        ("pagerank", {"damping": "a"}, "damping must be a number, not 'a'"),
+        ("pagerank", {"max_iter": True}, "max_iter must be a whole number, not True"),
+        ("scan", {"mu": 2**70}, "mu must be at most"),
+        ("sssp", {"source": 1, "parents": "yes"}, "parents must be True or False, not 'yes'"),
+        ("sssp", {"source": 1, "dtype": 64}, "dtype must be text, not 64"),
+    ],
+)
+def test_options_of_another_kind(graph: pk.Graph, name: str, options: dict[str, Any], reason: str) -> None:
+    with pytest.raises(UsageError, match=reason):
+        pk.run(name, graph, **options)
+
+
+def test_numbers_of_numpy_are_numbers(graph: pk.Graph) -> None:
+    found = pk.bfs(graph, source=np.int64(1), max_depth=np.int32(1))
+    assert found.to_dict() == pk.bfs(graph, source=1, max_depth=1.0).to_dict()
+    assert found.stats["options"]["max_depth"] == 1
+    assert pk.pagerank(graph, damping=np.float32(0.5), max_iter=2).stats["iterations"] == 2
 
 
 def test_every_name_is_there() -> None:

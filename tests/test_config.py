@@ -46,11 +46,38 @@ def test_sizes(text: int | float | str, size: int) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "GB", "12XB", "-1", "1e9", "1,5GB", "many", "٣GB", "0", "0.1B", 0, -5, True, math.nan, math.inf, None, []],
+    [
+        "",
+        "GB",
+        "12XB",
+        "-1",
+        "1e9",
+        "1,5GB",
+        "many",
+        "٣GB",
+        "0",
+        "0.1B",
+        "99999999TB",
+        0,
+        -5,
+        2**60 + 1,
+        True,
+        math.nan,
+        math.inf,
+        None,
+        [],
+    ],
 )
 def test_not_sizes(text: object) -> None:
     with pytest.raises(UsageError, match="is not a size"):
         parse_size(text)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("text", ["99999999TB", "1025PiB", 2**60 + 1, 1e300])
+def test_sizes_that_nothing_has(text: str | float) -> None:
+    with pytest.raises(UsageError, match="no machine has more than 1024 PiB"):
+        parse_size(text)
+    assert parse_size("1024PiB") == 2**60
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ SRC = Path(__file__).parents[1] / "src"
 LAYERS = {
     "config": 0,
     "errors": 0,
+    "options": 0,
     "version": 0,
     "observe": 0,
     "store": 1,

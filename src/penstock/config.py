@@ -20,6 +20,8 @@ _PREFIXES = "KMGTP"
 _UNITS = {"": 1, "B": 1}
 _UNITS |= {p + end: 1000**k for k, p in enumerate(_PREFIXES, 1) for end in ("", "B")}
 _UNITS |= {p + end: 1024**k for k, p in enumerate(_PREFIXES, 1) for end in ("I", "IB")}
+_LARGEST = 1 << 60
+"""Sums of a few sizes stay inside 64 bits."""
 
 
 def parse_size(text: Size) -> int:
@@ -39,6 +41,8 @@ def parse_size(text: Size) -> int:
             raise UsageError(wrong) from None
     if size <= 0:
         raise UsageError(f"{text!r} is not a size: it must be positive")
+    if size > _LARGEST:
+        raise UsageError(f"{text!r} is not a size: no machine has more than {_LARGEST >> 50} PiB")
     return size
 
 

@@ -72,6 +72,12 @@ def test_refusals(tmp_path: Path) -> None:
     for samples in (0, 6):
         with pytest.raises(UsageError, match="samples must be"):
             pk.run("closeness", graph, samples=samples)
+    with pytest.raises(UsageError, match=r"samples must be a whole number, not 2\.5"):
+        pk.run("closeness", graph, samples=2.5)
+    with pytest.raises(UsageError, match="seed must be at least 0, not -5"):
+        pk.run("closeness", graph, samples=2, seed=-5)
+    with pytest.raises(UsageError, match="seed must be at least 0, not -5"):
+        pk.verify("closeness", graph, pk.run("closeness", graph, samples=2), samples=2, seed=-5)
 
 
 @given(st.integers(0, (1 << 64) - 1))

@@ -85,6 +85,14 @@ def test_a_command_writes_what_its_job_finds(cli: Call, inputs: None, name: str)
     assert not [path for path in Path().iterdir() if "spill" in path.name]
 
 
+@pytest.mark.parametrize("name", ["kmeans", "independent-set", "rmat"])
+@pytest.mark.parametrize("seed", ["-5", str(2**64)])
+def test_a_seed_is_64_bits(cli: Call, inputs: None, name: str, seed: str) -> None:
+    done = cli("mr", name, *COMMANDS[name][0], "--seed", seed)
+    assert (done.exit_code, done.stderr.count("\n")) == (2, 1)
+    assert "seed must be at" in done.stderr
+
+
 def test_the_largest_are_shown(cli: Call, inputs: None) -> None:
     done = cli("mr", "wordcount", "text.txt", "--top", 2)
     assert [line.split()[1:] for line in done.stdout.splitlines() if line.split()[:1] in (["1"], ["2"], ["3"])] == [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from pathlib import Path
 
@@ -10,6 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import penstock
+from penstock.interfaces.cli.verify import options
+from penstock.verify import CHECKERS
 
 from .conftest import Call
 
@@ -58,6 +61,18 @@ def test_options_of_the_run(cli: Call, made: Path, ranks: Path) -> None:
     refused = cli("verify", "pagerank", made, ranks, "--max-depth", "3")
     assert refused.exit_code == 2
     assert refused.stderr == "penstock: --max-depth means nothing to the check of pagerank\n"
+
+
+def test_every_option_of_a_check_can_be_given() -> None:
+    known = {name for check in CHECKERS.values() for name in inspect.signature(check).parameters}
+    no_matter = {"parents", "delta"}  # a column says whether there are parents, and delta changes no distance
+    assert known - {"graph", "table"} - no_matter == set(inspect.signature(options).parameters)
+
+
+def test_options_of_scan(cli: Call, made: Path) -> None:
+    assert cli("run", "scan", made, "-o", "clusters.parquet", "--epsilon", "0.3", "--mu", "3", "-q").exit_code == 0
+    assert cli("verify", "scan", made, "clusters.parquet").exit_code == 1
+    assert cli("verify", "scan", made, "clusters.parquet", "--epsilon", "0.3", "--mu", "3").exit_code == 0
 
 
 def test_json(cli: Call, made: Path, ranks: Path) -> None:

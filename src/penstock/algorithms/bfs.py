@@ -18,6 +18,7 @@ from penstock.engine.explain import Stage
 from penstock.engine.monoid import FIRST
 from penstock.engine.plan import number_dtype
 from penstock.engine.program import NUMBER, Combine, iterations
+from penstock.options import whole
 from penstock.result import Result
 from penstock.store.reader import Store
 
@@ -67,7 +68,7 @@ def bfs(
     max_depth: Annotated[int | None, "Go no further than so many arcs."] = None,
 ) -> Result:
     """Levels and parents of a breadth-first search."""
-    until = None if max_depth is None else iterations(max_depth)
+    until = None if max_depth is None else iterations(whole("max_depth", max_depth, 0))
     outcome = job.engine.run(program(number_dtype(job.store)), seeds=job.seeds(source), until=until)
     level, parent = outcome.state["level"], outcome.state["parent"]
     return job.result(

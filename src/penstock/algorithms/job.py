@@ -17,6 +17,7 @@ from penstock.engine.vectors import Slots
 from penstock.errors import DoesNotFit, UsageError
 from penstock.graph import Graph
 from penstock.observe.stats import Stats
+from penstock.options import whole
 from penstock.result import SELF, Result
 
 
@@ -65,7 +66,7 @@ class Job:
         n = self.store.vertices
         if not 1 <= count <= n:
             raise UsageError(f"samples must be from 1 to the number of vertices, {n}, not {count}")
-        return np.random.default_rng(seed).choice(n, count, replace=False)
+        return np.random.default_rng(whole("seed", seed, 0)).choice(n, count, replace=False)
 
     def result(
         self,

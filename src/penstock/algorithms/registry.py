@@ -9,6 +9,7 @@ from typing import Any
 
 from penstock.config import Settings
 from penstock.errors import UsageError, meant
+from penstock.options import taken
 
 ALGORITHMS: dict[str, str] = {
     "pagerank": "how often a random surfer is at each vertex",
@@ -68,35 +69,39 @@ def options_of(name: str) -> dict[str, inspect.Parameter]:
     }
 
 
-def check(name: str, options: dict[str, Any]) -> None:
-    """Refuse options that the algorithm does not have, and a call without those that it needs."""
-    known = options_of(name)
+def known(name: str, options: dict[str, Any]) -> dict[str, Any]:
+    """The options as the algorithm takes them: np.int64(3) and 3.0 are 3. Those that it does not have are refused."""
+    mine = options_of(name)
     for key in options:
-        if key not in known:
-            near = meant(key, known)
-            raise UsageError(f"{name} has no option {key!r}{near or ';'} it has {', '.join(known) or 'none'}")
-    for key, parameter in known.items():
-        if parameter.default is inspect.Parameter.empty and key not in options:
+        if key not in mine:
+            near = meant(key, mine)
+            raise UsageError(f"{name} has no option {key!r}{near or ';'} it has {', '.join(mine) or 'none'}")
+    return {key: taken(mine[key], value) for key, value in options.items()}
+
+
+def check(name: str, options: dict[str, Any]) -> dict[str, Any]:
+    """The same, and refuse a call without those that it needs."""
+    found = known(name, options)
+    for key, parameter in options_of(name).items():
+        if parameter.default is inspect.Parameter.empty and key not in found:
             raise UsageError(f"{name} needs {key}")
+    return found
 
 
 def columns_of(name: str, options: dict[str, Any]) -> list[str] | None:
     """The edge columns that a run would read; None: all of them, in an answer of edges."""
     if name in ANSWERS_EDGES:
         return None
-    known = options_of(name)
-    asked = (options.get(key) or known[key].default for key in ("weight", "similarity") if key in known)
+    mine = options_of(name)
+    asked = (options.get(key) or mine[key].default for key in ("weight", "similarity") if key in mine)
     return [column for column in asked if column is not None]
 
 
 def stages_of(name: str, store: Any, options: dict[str, Any]) -> list[Any]:
     """The programs that an algorithm would run, as far as its module tells: `stages(store, **options)`."""
-    find(name)
-    known = {key: value for key, value in options.items() if key in options_of(name)}
-    if len(known) < len(options):
-        check(name, options)
+    chosen = known(name, options)
     tell = getattr(importlib.import_module(f"penstock.algorithms.{name}"), "stages", None)
-    return list(tell(store, **known)) if tell is not None else []
+    return list(tell(store, **chosen)) if tell is not None else []
 
 
 def run(name: str, graph: Any, settings: Settings, options: dict[str, Any]) -> Any:
@@ -104,7 +109,7 @@ def run(name: str, graph: Any, settings: Settings, options: dict[str, Any]) -> A
     from penstock.algorithms.job import Job
 
     function = find(name)
-    check(name, options)
+    options = check(name, options)
     if settings.checkpoint is not None and name in UNSAVED:
         raise UsageError(f"{name} {UNSAVED[name]}, and has no checkpoints to go on from: run it without one")
     job = Job(graph, settings, name, options)

@@ -12,6 +12,7 @@ import pyarrow as pa
 from penstock.errors import UsageError
 from penstock.graph import Graph
 from penstock.memory.device import kernel
+from penstock.options import whole
 from penstock.verify.common import Answer, checker, csr, hops, sampled, source_numbers, wrong
 
 _WORK = 2_000_000_000
@@ -69,7 +70,7 @@ def check_closeness(
     if samples is None:
         enough = int(max(1, min(n, _WORK // max(graph.arcs, 1))))
         if enough < n:
-            looked = np.sort(np.random.default_rng(seed).choice(n, enough, replace=False))
+            looked = np.sort(np.random.default_rng(whole("seed", seed, 0)).choice(n, enough, replace=False))
         distances_to(*csr(graph, "in"), looked.astype(np.uint64), reached, far, near)
         scale = 1.0
     else:

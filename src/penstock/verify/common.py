@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from penstock.errors import UsageError
 from penstock.graph import Graph
 from penstock.memory.device import kernel
+from penstock.options import whole
 
 PIECE = 1 << 20
 """Arcs looked at together: few enough to stay in the processor's cache, many enough to hide Python."""
@@ -131,7 +132,7 @@ def sampled(graph: Graph, samples: int, seed: int) -> np.ndarray:
     """The random vertices that algorithms start from."""
     if not 1 <= samples <= graph.vertices:
         raise UsageError(f"samples must be from 1 to {graph.vertices}, not {samples}")
-    return np.random.default_rng(seed).choice(graph.vertices, samples, replace=False)
+    return np.random.default_rng(whole("seed", seed, 0)).choice(graph.vertices, samples, replace=False)
 
 
 def name(graph: Graph, number: int) -> str:

@@ -18,7 +18,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from penstock.apps.grouped import arrays_of, mapped
-from penstock.apps.jobs.options import Seed
+from penstock.apps.jobs.options import Seed, seeded
 from penstock.errors import InputError, UsageError
 from penstock.mapreduce.keyvalue import KeyValue
 from penstock.mapreduce.session import MapReduce
@@ -44,7 +44,7 @@ def kmeans(
     if max_iter < 0 or not tol >= 0:
         raise UsageError(f"max_iter and tol must not be negative, not {max_iter} and {tol}")
     pairs = points_of(mr, data, first)
-    drawn = np.sort(np.random.default_rng(seed).choice(total, k, replace=False)) - first
+    drawn = np.sort(np.random.default_rng(seeded(seed)).choice(total, k, replace=False)) - first
     mine = np.array(data[drawn[(drawn >= 0) & (drawn < len(data))]], np.float64)
     centers = np.concatenate(mr.communicator.allgather(mine))
     kind = np.dtype([("sum", np.float64, (data.shape[1],)), ("count", np.int64)])

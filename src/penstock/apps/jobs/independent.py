@@ -14,7 +14,7 @@ import numpy as np
 
 from penstock.apps.grouped import mapped, reduced
 from penstock.apps.jobs.edges import VERTEX, edges_of
-from penstock.apps.jobs.options import Seed
+from penstock.apps.jobs.options import Seed, seeded
 from penstock.mapreduce.keyvalue import KeyValue
 from penstock.mapreduce.reduce import whole_groups
 from penstock.mapreduce.session import MapReduce
@@ -25,7 +25,7 @@ GONE = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 def independent_set(mr: MapReduce, edges: Any, *, seed: Seed = 1) -> KeyValue:
     """Vertices of the edges, no two of them neighbours."""
-    key = np.uint64(seed)
+    key = np.uint64(seeded(seed))
 
     # A vertex is its own neighbour as well: so it is still there when its last neighbour is gone.
     def both(keys: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

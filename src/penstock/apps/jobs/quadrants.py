@@ -15,7 +15,7 @@ import numpy as np
 
 from penstock.apps.grouped import mapped
 from penstock.apps.jobs.edges import unpacked
-from penstock.apps.jobs.options import Seed
+from penstock.apps.jobs.options import Seed, seeded
 from penstock.errors import UsageError
 from penstock.mapreduce.keyvalue import KeyValue
 from penstock.mapreduce.session import MapReduce
@@ -41,7 +41,7 @@ def rmat(
     wanted = _check(levels, nonzeros, (a, b, c, d), fraction)
     chances = np.array([a, b, c, d])
     found = mr.keyvalue(key=np.uint64)
-    drawn, key = 0, np.uint64(seed)
+    drawn, key = 0, np.uint64(seeded(seed))
     while (missing := wanted - found.total) > 0:
         first = drawn
 

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from penstock.errors import UsageError
-from penstock.ingest.generate.generated import GeneratedSource, whole
+from penstock.ingest.generate.generated import GeneratedSource
+from penstock.options import whole
 
 
 class ChainSource(GeneratedSource):

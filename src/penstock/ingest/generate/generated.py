@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator
 from functools import partial
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from penstock.errors import UsageError
 from penstock.ingest.generate.weights import Weights
 from penstock.ingest.pipeline import in_flight, ordered
 from penstock.ingest.source import EdgeChunk, EdgeSource, VertexTable
+from penstock.options import whole
 
 # Larger chunks leave the cache and make nothing faster.
 LARGEST_CHUNK = 1 << 20
@@ -67,16 +67,4 @@ class GeneratedSource(EdgeSource):
         return VertexTable(range(self.vertex_count))
 
 
-def whole(name: str, value: Any, smallest: int | None = None) -> int:
-    """`value` as an int, or one sentence about why not."""
-    number = value
-    if isinstance(value, float) and value.is_integer():
-        number = int(value)
-    if isinstance(number, bool) or not isinstance(number, Integral):
-        raise UsageError(f"{name} must be a whole number, not {value!r}")
-    if smallest is not None and number < smallest:
-        raise UsageError(f"{name} must be at least {smallest}, not {value!r}")
-    return int(number)
-
-
-__all__ = ["GeneratedSource", "whole"]
+__all__ = ["GeneratedSource"]

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from penstock.errors import UsageError
-from penstock.ingest.generate.generated import GeneratedSource, whole
+from penstock.ingest.generate.generated import GeneratedSource
+from penstock.options import whole
 
 EDGE_STREAM, LABEL_STREAM = 0, 1
 LARGEST_SCALE = 48

@@ -4,17 +4,16 @@
 from __future__ import annotations
 
 import inspect
-import types
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 import typer
 
 from penstock.errors import InputError, UsageError
+from penstock.options import kind_of
 
 PANEL = "Options of the algorithm"
-_PLAIN = (bool, int, float, str)
 
 
 def parameters(known: Mapping[str, inspect.Parameter]) -> dict[str, inspect.Parameter]:
@@ -34,11 +33,11 @@ def group(made: Mapping[str, inspect.Parameter]) -> Callable[..., dict[str, Any]
 
 def takes_ids(parameter: inspect.Parameter) -> bool:
     """Whether a parameter names vertices. Their type is the store's, so it is none that could be written down."""
-    return _kind(parameter)[0] is Any
+    return kind_of(parameter)[0] is Any
 
 
 def _parameter(name: str, parameter: inspect.Parameter) -> inspect.Parameter:
-    kind, optional = _kind(parameter)
+    kind, optional = kind_of(parameter)
     help = next(iter(getattr(parameter.annotation, "__metadata__", ())), "")
     word = name.replace("_", "-")
     flags, metavar = f"--{word}", None
@@ -57,21 +56,6 @@ def _parameter(name: str, parameter: inspect.Parameter) -> inspect.Parameter:
     return inspect.Parameter(
         name, inspect.Parameter.KEYWORD_ONLY, default=parameter.default, annotation=Annotated[given, option]
     )
-
-
-def _kind(parameter: inspect.Parameter) -> tuple[Any, bool]:
-    """(the type of the values, whether None is one): bool, int, float, str, a Literal, `list[str]`, or Any for ids."""
-    kind = parameter.annotation
-    if get_origin(kind) is Annotated:
-        kind = get_args(kind)[0]
-    optional = parameter.default is None
-    if get_origin(kind) in (Union, types.UnionType):
-        left = [each for each in get_args(kind) if each is not types.NoneType]
-        optional |= len(left) < len(get_args(kind))
-        kind = left[0] if len(left) == 1 else Any
-    if get_origin(kind) in (list, tuple, Sequence) and get_args(kind)[0] is str:
-        return list[str], optional
-    return (kind if kind in _PLAIN or get_origin(kind) is Literal else Any), optional
 
 
 def chosen(known: Mapping[str, inspect.Parameter], values: Mapping[str, Any], id_kind: str) -> dict[str, Any]:

@@ -37,6 +37,9 @@ def options(
     seed: Annotated[int | None, _option("--seed", "The seed of the samples.")] = None,
     harmonic: Annotated[bool | None, _option("--harmonic", "Sums of 1 / distance.")] = None,
     normalized: Annotated[bool | None, _option("--normalized/--raw", "Divided by the number of pairs.")] = None,
+    epsilon: Annotated[float | None, _option("--epsilon", "How similar neighbours had to be.")] = None,
+    mu: Annotated[int | None, _option("--mu", "How many similar vertices made a core.")] = None,
+    similarity: Annotated[str | None, _option("--similarity", "The edge column of similarities.", "COLUMN")] = None,
 ) -> dict[str, Any]:
     """What was given, by name."""
     given = locals().copy()
