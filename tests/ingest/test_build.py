@@ -180,6 +180,14 @@ def test_out_of_core_is_the_same_store(tmp_path: Path) -> None:
     assert written[1] == 0
 
 
+@pytest.mark.parametrize("undirected", [False, True])
+@pytest.mark.parametrize("edges", [[(7, 2), (2, 9)], [("b", "a"), ("a", "c")]])
+def test_a_limit_beyond_what_the_machine_has(tmp_path: Path, edges: Edges, undirected: bool) -> None:
+    graph = pk.ingest(edges, tmp_path / "g.pen", undirected=undirected, memory_limit="1024PiB")
+    assert (graph.vertices, graph.edges) == (3, 2)
+    assert pk.run("wcc", graph, memory_limit="1024PiB").stats["components"] == 1
+
+
 @pytest.mark.parametrize("columns", [0, 1])
 @pytest.mark.parametrize("undirected", [False, True])
 def test_duplicates_that_the_sample_does_not_see(tmp_path: Path, undirected: bool, columns: int) -> None:

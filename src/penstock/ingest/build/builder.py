@@ -15,14 +15,14 @@ import os
 import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from penstock.config import Settings
+from penstock.config import Settings, available_memory
 from penstock.errors import DoesNotFit, InputError, UsageError
 from penstock.ingest.build import arcs
 from penstock.ingest.build.adjacency import ArcSorter
@@ -70,6 +70,8 @@ def build(
 ) -> BuildReport:
     """Build a store from a source of edges; a complete store appears at `target`, or nothing."""
     path = Path(target)
+    # Shares of the limit are taken at once: not of more than there is.
+    settings = replace(settings, memory_limit=min(settings.memory_limit, available_memory()))
     with Draft(path, overwrite=options.overwrite, stripes=options.stripes) as draft:
         spill_directory = settings.temp_directory or draft.path
         with Spill(spill_directory, quota=settings.max_temp_directory_size) as spill:
