@@ -11,8 +11,8 @@ TOTAL = 1 << 30
 
 
 class CUDARuntimeError(RuntimeError):
-    def __init__(self, status: int, what: str) -> None:
-        super().__init__(what)
+    def __init__(self, status: int, what: str = "") -> None:
+        super().__init__(what or f"error {status}")
         self.status = status
 
 

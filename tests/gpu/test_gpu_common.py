@@ -29,6 +29,15 @@ def test_own_program(tmp_path: Path, place: str, order: str, undirected: bool) -
 
 
 @pytest.mark.gpu
+def test_pages_of_a_loaded_graph_stay(tmp_path: Path) -> None:
+    with pk.generate("kron", tmp_path / "g.pen", scale=10, seed=1, undirected=True, page_size=4096) as graph:
+        graph.load(device="gpu")
+        pk.run("pagerank", graph, max_iter=2, stop="fixed")
+        assert pk.run(own(), graph, enough=2).stats["device"] == "gpu"
+        assert pk.run("pagerank", graph, max_iter=2, stop="fixed").stats["gpu"]["bytes_copied"] < graph.arcs
+
+
+@pytest.mark.gpu
 def test_lists_that_are_there_are_copied_once(tmp_path: Path) -> None:
     graph = pk.generate("kron", tmp_path / "g.pen", scale=10, seed=1, undirected=True, page_size=4096)
     answer = pk.run(own(), graph, device="cpu", enough=2, max_iter=3).table

@@ -9,9 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import penstock as pk
+from penstock.errors import DeviceFull, UsageError
 from penstock.graph import Graph
 
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -69,6 +71,35 @@ def test_a_limit_bounds_what_is_allocated(graph: Graph, name: str, monkeypatch: 
     assert stats["device"] == "gpu"
     assert 0.5 * stats["gpu"]["ledger_peak"] < count.most <= limit + ROUNDED
     assert count.now == 0
+
+
+@pytest.mark.gpu
+def test_a_gpu_that_others_have_to_themselves(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    import cupy
+
+    def busy() -> tuple[int, int]:
+        raise cupy.cuda.runtime.CUDARuntimeError(46)
+
+    monkeypatch.setattr(cupy.cuda.runtime, "memGetInfo", busy)
+    with pytest.raises(UsageError, match="device gpu: GPU 0 cannot be used: "):
+        pk.run("bfs", graph, source=0, device="gpu")
+    with pytest.raises(UsageError, match="device gpu: GPU 0 cannot be used: "):
+        pk.MapReduce(device="gpu")
+
+
+@pytest.mark.gpu
+def test_scratch_that_the_gpu_has_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    import cupy
+
+    from penstock.memory import gpu
+
+    def nothing_left(*args: Any, **options: Any) -> Any:
+        raise cupy.cuda.memory.OutOfMemoryError(1 << 20, 1 << 30)
+
+    array = gpu.upload(np.arange(1 << 18, dtype=np.uint32)[::-1].copy())
+    monkeypatch.setattr(cupy, "cumsum", nothing_left)
+    with pytest.raises(DeviceFull, match=r"the GPU has no 1\.0 MB left"):
+        gpu.running_sum(array)
 
 
 @pytest.mark.gpu

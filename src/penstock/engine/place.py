@@ -30,14 +30,11 @@ def place(program: Program, store: Store, settings: Settings, *, loaded: bool = 
         return "cpu", f"a graph of fewer than {SMALL:,} arcs runs on the CPU unless device='gpu'"
     from penstock.memory import gpu
 
-    reason = gpu.why_not()
+    reason = gpu.unusable(int(settings.device.partition(":")[2] or 0))
     if reason and asked:
         raise UsageError(f"device {settings.device}: {reason}")
     if reason or (gpu.SIMULATED and not asked):
         return "cpu", reason if reason and seen() else ""
-    number = int(settings.device.partition(":")[2] or 0)
-    if number >= gpu.count():
-        raise UsageError(f"device {settings.device}: there are only {gpu.count()} GPUs, numbered from 0")
     why = unfit(program, store)
     return ("cpu", why) if why else ("gpu", "")
 

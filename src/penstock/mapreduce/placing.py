@@ -57,12 +57,7 @@ class Placing:
             return reason
         from penstock.memory import gpu
 
-        if reason := gpu.why_not():
-            return reason
-        number = int(self._settings.device.partition(":")[2] or 0)
-        if number >= gpu.count():
-            return f"there are only {gpu.count()} GPUs, numbered from 0"
-        return None
+        return gpu.unusable(int(self._settings.device.partition(":")[2] or 0))
 
     def refuse(self, operation: str, why: str) -> None:
         """Note why an operation stays on the CPU."""

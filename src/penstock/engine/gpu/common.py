@@ -157,7 +157,8 @@ def run(
     device, stats = engine.gpu, engine.stats
     planned = make_common_plan(program, engine.store, slots.count, device.ledger.limit, engine.settings.state_ranges)
     engine.device_plans.append(planned)
-    device.close_pages()  # lists take what there is
+    if planned.ranges > 1 or device.ledger.free < planned.state_bytes + planned.reads_bytes:
+        device.close_pages()  # who has no room for all lists beside them has none to spare
     with stats.phase("prepare"):
         held = CommonRun(engine, device, program, plan, params, slots, vectors)
     try:

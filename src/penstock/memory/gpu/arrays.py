@@ -23,14 +23,14 @@ def empty(shape: Any, dtype: Any) -> Any:
     try:
         memory = cupy.cuda.Memory(max(size, 1))
     except cupy.cuda.runtime.CUDARuntimeError as error:
-        raise _explained(error, size) from error
+        if error.status != cupy.cuda.runtime.errorMemoryAllocation:
+            raise
+        raise full(size) from error
     return cupy.ndarray(shape, kind, cupy.cuda.MemoryPointer(memory, 0))
 
 
-def _explained(error: Any, size: int) -> Any:
+def full(size: int) -> DeviceFull:
     """What to tell the user where the device has no memory left: others use it, too."""
-    if error.status != cupy.cuda.runtime.errorMemoryAllocation:
-        return error
     asked, free = format_size(size), format_size(free_memory()[0])
     return DeviceFull(f"the GPU has no {asked} left, only {free}, for others use it, too: lower gpu_memory_limit")
 

@@ -35,6 +35,23 @@ def why_not() -> str | None:
     return missing() or "no CUDA device was found: is its driver installed?"
 
 
+def unusable(device: int = 0) -> str | None:
+    """Why this one cannot be used although there may be some, in one sentence; None if it can. It is tried: another
+    process may have it to itself."""
+    if reason := why_not():
+        return reason
+    if device >= count():
+        return f"there are only {count()} GPUs, numbered from 0"
+    if SIMULATED:
+        return None
+    try:
+        with cupy.cuda.Device(device):
+            cupy.cuda.runtime.memGetInfo()
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        return f"GPU {device} cannot be used: {error}"
+    return None
+
+
 @functools.cache
 def name(device: int = 0) -> str:
     if SIMULATED:
@@ -122,6 +139,6 @@ def synchronize() -> None:
 
 
 __all__ = [
-    "bus", "count", "current", "device_of", "free_memory", "multiprocessors", "name", "synchronize", "usable_memory",
-    "use", "using", "versions", "why_not",
+    "bus", "count", "current", "device_of", "free_memory", "multiprocessors", "name", "synchronize", "unusable",
+    "usable_memory", "use", "using", "versions", "why_not",
 ]  # fmt: skip

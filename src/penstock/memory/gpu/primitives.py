@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from penstock.memory.gpu.arrays import full
 from penstock.memory.gpu.door import SIMULATED, cupy
 from penstock.memory.gpu.streams import Stream
 
@@ -18,8 +19,8 @@ def running_sum(array: Any) -> None:
     if SIMULATED:
         np.cumsum(array, out=array)
         return
-    array[...] = cupy.cumsum(array, dtype=array.dtype)
-    _return_scratch()
+    with _scratch(array.nbytes):
+        array[...] = cupy.cumsum(array, dtype=array.dtype)
 
 
 def scan(array: Any, out: Any, stream: Stream) -> None:
@@ -33,9 +34,11 @@ def scan(array: Any, out: Any, stream: Stream) -> None:
 
 def sort(array: Any) -> None:
     """Sort numbers where they lie."""
-    array.sort()
-    if not SIMULATED:
-        _return_scratch()
+    if SIMULATED:
+        array.sort()
+        return
+    with _scratch(array.nbytes):
+        array.sort()
 
 
 def sort_scratch(count: int) -> int:
@@ -67,9 +70,16 @@ def sort_order(keys: Any, order: Any, scratch: Any, stream: Stream) -> None:
         cupy.cuda.thrust.argsort(keys.dtype, order.data.ptr, keys.data.ptr, 0, keys.shape)
 
 
-def _return_scratch() -> None:
-    cupy.cuda.runtime.deviceSynchronize()
-    cupy.get_default_memory_pool().free_all_blocks()
+@contextlib.contextmanager
+def _scratch(nbytes: int) -> Iterator[None]:
+    """What CuPy takes inside, which is given back; about so many bytes."""
+    try:
+        yield
+        cupy.cuda.runtime.deviceSynchronize()
+    except cupy.cuda.memory.OutOfMemoryError:
+        raise full(nbytes) from None
+    finally:
+        cupy.get_default_memory_pool().free_all_blocks()
 
 
 class _NoPool:
