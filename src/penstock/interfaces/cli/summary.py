@@ -139,6 +139,8 @@ def _times(phases: Mapping[str, float]) -> str:
 
 
 def _progress(stats: Mapping[str, Any]) -> str:
+    if "triangles" in stats:
+        return number(stats["triangles"], "triangle")
     if "levels" in stats:
         return number(stats["levels"], "level")
     if "iterations" in stats:
