@@ -37,7 +37,7 @@ def test_one_line_each(folder: Path) -> None:
         exec(line, names)
     assert sum("pk.pagerank(" in line for line in lines) == 4
     assert nx.get_node_attributes(names["graph"], "rank") == pytest.approx(expected, abs=1e-5)
-    written = pq.read_table("ranks.parquet").to_pydict()
+    written = pq.read_table("ranked.parquet").to_pydict()
     assert dict(zip(written["vertex"], written["rank"], strict=True)) == pytest.approx(expected, abs=1e-5)
     found: Any = eval(lines[2].split("  #")[0], names)
     assert dict(found.itertuples(index=False)) == pytest.approx(expected, abs=1e-5)

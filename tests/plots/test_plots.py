@@ -138,7 +138,10 @@ def test_files_that_will_not_do(graph: pk.Graph, tmp_path: Path) -> None:
         pk.plot("components", path, column="nmae")
     (tmp_path / "there.png").write_text("mine")
     with pytest.raises(TargetExists):
-        pk.plot("degree", graph, tmp_path / "there.png", overwrite=False)
+        pk.plot("degree", graph, tmp_path / "there.png")
+    with pytest.raises(TargetExists):
+        pk.degree(graph, device="reference").plot(tmp_path / "there.png")
+    assert pk.plot("degree", graph, tmp_path / "there.png", overwrite=True).read_bytes()[:4] == b"\x89PNG"
 
 
 def test_without_matplotlib_one_sentence_says_what_to_install(graph: pk.Graph, monkeypatch: pytest.MonkeyPatch) -> None:

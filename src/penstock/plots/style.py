@@ -93,7 +93,7 @@ def shades() -> Any:
     return LinearSegmentedColormap.from_list("penstock", SHADES)
 
 
-def save(drawn: Any, path: str | os.PathLike[str], *, overwrite: bool = True) -> Path:
+def save(drawn: Any, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
     """Write a figure as .png, .svg or .pdf, by the ending; complete or not at all."""
     target = check_ending(path)
     kind = target.suffix.lower().lstrip(".")
