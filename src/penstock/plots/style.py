@@ -28,7 +28,7 @@ def figure(title: str, subtitle: str = "", *, width: float = WIDTH, height: floa
         from matplotlib.figure import Figure
         from matplotlib.layout_engine import ConstrainedLayoutEngine
     except ModuleNotFoundError:
-        raise UsageError('plots need matplotlib: pip install "penstock[plot]", or matplotlib itself') from None
+        raise UsageError("plots need matplotlib: pip install matplotlib") from None
     # A Figure of its own: pyplot would keep it, and choose a window for it.
     layout = ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.1)
     made = Figure(figsize=(width, height), dpi=DPI, facecolor="white", layout=layout)
