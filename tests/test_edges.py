@@ -67,7 +67,7 @@ def test_files(tmp_path: Path, name: str, edges: Edges) -> None:
     frame = READERS[name](edges.write(tmp_path / name))
     assert list(frame.itertuples(index=False, name=None)) == (ROWS if edges is EDGES else [])
     with pytest.raises(TargetExists):
-        edges.write(tmp_path / name, overwrite=False)
+        edges.write(tmp_path / name)
     with pytest.raises(UsageError, match="does not end in one of"):
         edges.write(tmp_path / "e.doc")
 

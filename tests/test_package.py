@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tomllib
 from importlib import metadata, resources
+from pathlib import Path
 
 import penstock
 
@@ -50,3 +52,12 @@ def test_networkx_metadata() -> None:
     assert {"memory_limit", "device"} <= {
         name.split()[0] for name in info["functions"]["pagerank"]["additional_parameters"]
     }
+
+
+def test_small_graphs_are_left_to_a_networkx_that_can() -> None:
+    """Its own pagerank needs SciPy, and the extra brings it."""
+    code = "import sys; sys.modules['scipy'] = None; import networkx as nx; nx.pagerank(nx.path_graph(3))"
+    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
+    assert "scipy" in done.stderr.splitlines()[-1]
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+    assert any(each.startswith("scipy") for each in project["optional-dependencies"]["networkx"])

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
+from penstock.algorithms.registry import ALGORITHMS
 from penstock.interfaces.cli.app import app
 
 README = (Path(__file__).parents[1] / "README.md").read_text()
@@ -37,10 +38,16 @@ def test_one_line_each(folder: Path) -> None:
         exec(line, names)
     assert sum("pk.pagerank(" in line for line in lines) == 4
     assert nx.get_node_attributes(names["graph"], "rank") == pytest.approx(expected, abs=1e-5)
-    written = pq.read_table("ranks.parquet").to_pydict()
+    written = pq.read_table("ranked.parquet").to_pydict()
     assert dict(zip(written["vertex"], written["rank"], strict=True)) == pytest.approx(expected, abs=1e-5)
     found: Any = eval(lines[2].split("  #")[0], names)
     assert dict(found.itertuples(index=False)) == pytest.approx(expected, abs=1e-5)
+
+
+def test_all_algorithms_are_counted_and_named() -> None:
+    families = README.partition("## What it computes")[2].partition("\nResults")[0]
+    assert set(re.findall(r"`(\w+)`", families)) == set(ALGORITHMS)
+    assert (len(ALGORITHMS), "runs twenty algorithms" in README) == (20, True)
 
 
 def test_one_command_each(folder: Path) -> None:

@@ -294,14 +294,14 @@ def test_writing_is_complete_or_nothing(tmp_path: Path, monkeypatch: pytest.Monk
     path = result.write(tmp_path / "r.csv")
     old = path.read_text()
     with pytest.raises(TargetExists):
-        result.write(path, overwrite=False)
-    result.write(path)
+        result.write(path)
+    result.write(path, overwrite=True)
 
     def full(self: Result, size: int = 0) -> Any:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(Result, "batches", full)
     with pytest.raises(DiskFull, match="no space left"):
-        result.write(path)
+        result.write(path, overwrite=True)
     assert path.read_text() == old
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["graph.pen", "r.csv"]

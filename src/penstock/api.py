@@ -222,15 +222,17 @@ def plot(kind: str, given: Any, path: str | os.PathLike[str] | None = None, **op
     from penstock.plots.style import check_ending, save
     from penstock.plots.table import TableOfValues
     from penstock.rows import Rows
+    from penstock.store.whole import check_target
     from penstock.verify.reading import is_result, read_result
 
     chosen, rest = _split(options)
-    overwrite = rest.pop("overwrite", True)
+    overwrite = rest.pop("overwrite", False)
     if wrong := set(rest) - {"column", "direction", "x", "y", "bins"}:
         raise UsageError(f"plot has no option {min(wrong)!r}; it has column, direction, x, y, bins")
     check(kind, rest.get("direction") or "both")
     if path is not None:
         check_ending(path)
+        check_target(Path(path), overwrite)
     name = Path(given).name if isinstance(given, str | os.PathLike) else ""
     if isinstance(given, Rows):
         subject = Subject(str(given.stats.get("algorithm", "result")), given.graph, given)

@@ -225,7 +225,9 @@ class Result(Rows):
             near = meant(name, self._values)
             raise UsageError(f"the result has no column {name!r}{near or ';'} it has {', '.join(self._values)}")
 
-    def plot(self, path: str | os.PathLike[str] | None = None, column: str | None = None) -> Any:
+    def plot(
+        self, path: str | os.PathLike[str] | None = None, column: str | None = None, *, overwrite: bool = False
+    ) -> Any:
         """How the values are distributed, as .png, .svg or .pdf; without a path, the matplotlib figure."""
         from penstock.plots.kinds import Subject, picture
         from penstock.plots.style import check_ending, save
@@ -235,7 +237,7 @@ class Result(Rows):
         name = self.stats.get("algorithm", "result")
         graph = self.graph if self.graph is not None and self.graph.is_open else None
         found = picture("values", Subject(name, graph, self), column=column)
-        return found if path is None else save(found, path)
+        return found if path is None else save(found, path, overwrite=overwrite)
 
     # ---- the largest
 

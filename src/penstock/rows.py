@@ -68,7 +68,7 @@ class Rows(ABC):
             raise UsageError("this result holds no graph: give to_networkx the NetworkX graph to put its values onto")
         return self.graph.to_networkx()
 
-    def report(self, path: str | os.PathLike[str], *, overwrite: bool = True) -> Path:
+    def report(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
         """Write a report of the run: one HTML file that opens anywhere. It has a timeline if the run was recorded.
 
         >>> with penstock.recording():                                  # doctest: +SKIP
@@ -79,7 +79,7 @@ class Rows(ABC):
         store = open_store(self.graph)
         return write_report(path, self.stats, result=self, store=store, events=self.events, overwrite=overwrite)
 
-    def write(self, path: str | os.PathLike[str], *, overwrite: bool = True) -> Path:
+    def write(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
         """Write .parquet, .csv, .tsv, .txt, .json (one object per line) or .arrow, by the ending; complete or not
         at all."""
         target = Path(path)

@@ -121,7 +121,7 @@ def test_single_precision(tmp_path: Path, place: str) -> None:
 def test_a_column_of_any_name(tmp_path: Path) -> None:
     graph = store(tmp_path / "g.pen", [(0, 1, 3), (1, 2, 4)], column="the class")
     assert pk.run("sssp", graph, source=0, weight="the class").to_dict() == {0: 0, 1: 3, 2: 7}
-    with pytest.raises(UsageError, match="no edge column 'weight': choose a weight among the class"):
+    with pytest.raises(UsageError, match="no edge column 'weight': choose one with weight=: the class"):
         pk.run("sssp", graph, source=0)
 
 

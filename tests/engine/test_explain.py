@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from typer.testing import CliRunner
 
 import penstock as pk
 from penstock.algorithms.registry import ALGORITHMS
+from penstock.config import parse_size
 from penstock.engine import rates
 from penstock.engine.program import Combine
 from penstock.engine.rates import Rates
@@ -144,11 +146,17 @@ def test_every_algorithm_can_be_explained(weighted: Weighted, name: str) -> None
             text = str(found)
             assert text.startswith(name)
             assert "it does not tell" not in text
-            assert "smallest memory_limit" in text
+            assert max(map(parse_size, re.findall(r"smallest memory_limit: (.*)", text))) >= found.smallest
             held = json.loads(json.dumps(found.as_dict()))
             assert held["smallest_memory_limit"] == found.smallest
             if any(stage["form"] != "reading" for stage in held["stages"]):
                 assert "passes: " in text
+
+
+def test_the_smallest_limit_of_a_gpu_is_not_rounded_down(weighted: Weighted) -> None:
+    for name in ("pagerank", "wcc", "kcore", "triangles", "cdlp"):
+        found = pk.explain(name, weighted.graphs["small", True], device="gpu", gpu_memory_limit="1GB", threads=2)
+        assert max(map(parse_size, re.findall(r"smallest gpu_memory_limit: (.*)", str(found)))) >= found.smallest_gpu
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)

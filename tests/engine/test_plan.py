@@ -48,6 +48,12 @@ def test_the_smallest_budget_does(graph: Graph, program: Program) -> None:
         planned(graph, program, memory_limit=least // 2)
 
 
+@pytest.mark.parametrize("name", ["pagerank", "triangles"])
+def test_a_refusal_says_how_many_vertices_there_are(graph: Graph, name: str) -> None:
+    with pytest.raises(DoesNotFit, match=f"{name} of {graph.vertices:,} vertices needs"):
+        pk.run(name, graph, tier="disk", memory_limit="1MB")
+
+
 def test_more_memory_never_means_more_work(graph: Graph) -> None:
     limits = np.linspace(planned(graph, PROGRAMS[0]).smallest, 20_000_000, 40).astype(int)
     plans = [planned(graph, PROGRAMS[0], memory_limit=int(limit)) for limit in limits]

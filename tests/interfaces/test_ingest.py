@@ -46,6 +46,14 @@ def test_columns_by_name(cli: Call) -> None:
         assert graph.columns["w"] == "int8"
 
 
+def test_columns_of_text_are_not_dropped_without_a_word(cli: Call) -> None:
+    Path("a.csv").write_text("source,target,note,w,label\n1,2,x,3,y\n")
+    done = cli("ingest", "a.csv", "-o", "x.pen")
+    assert "\ncolumns without numbers, not kept: note, label\n" in done.stderr
+    assert "not kept" not in cli("ingest", "a.csv", "-o", "x.pen", "--overwrite", "--columns", "w").stderr
+    assert edges() == [{"source": 1, "target": 2, "w": 3}]
+
+
 def test_columns_by_number(cli: Call) -> None:
     Path("a.txt").write_text("5;1;2\n6;2;3\n")
     done = cli("ingest", "a.txt", "-o", "x.pen", "--source", "2", "--target", "1", "--columns", "", "--delimiter", ";")

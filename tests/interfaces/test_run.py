@@ -49,6 +49,13 @@ def test_top_k(cli: Call, made: Path) -> None:
     assert shown.stderr == ""
 
 
+def test_a_total_without_rows_is_shown(cli: Call, made: Path) -> None:
+    total = penstock.run("triangles", made).stats["triangles"]
+    assert cli("run", "triangles", made, "--no-per-vertex", "-q").stdout == f"{total}\n"
+    for words in ((), ("--no-per-vertex", "-o", "none.csv")):
+        assert f"triangles: {total:,} triangles, " in cli("run", "triangles", made, *words).stderr
+
+
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_every_ending_is_written(cli: Call, made: Path, ending: str) -> None:
     done = cli("run", "pagerank", made, "-o", f"ranks{ending}")

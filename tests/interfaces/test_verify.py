@@ -91,6 +91,11 @@ def test_sources(cli: Call) -> None:
     assert cli("ingest", "edges.txt", "-o", "x.pen", "-q").exit_code == 0
     Path("levels.csv").write_text("vertex,level,parent\n1,0,1\n2,1,1\n3,1,4\n4,0,4\n")
     assert cli("verify", "bfs", "x.pen", "levels.csv", "--source", "1,4").exit_code == 0
+    Path("ids.txt").write_text("4\n1\n")
+    for words in (("--source", "@ids.txt"), ("--source", "1", "--source", "4")):  # as for run
+        assert cli("verify", "bfs", "x.pen", "levels.csv", *words).exit_code == 0
+    odd = cli("verify", "bfs", "x.pen", "levels.csv", "--source", "ann")
+    assert odd.stderr == "penstock: --source 'ann' is no id of this graph, whose ids are integers\n"
     one = cli("verify", "bfs", "x.pen", "levels.csv", "--source", "1")
     assert one.exit_code == 1
     assert "vertex 4 has level 0 but is no source" in one.stdout

@@ -58,3 +58,16 @@ def test_advice_can_be_followed(cli: Call) -> None:
         refused = cli("ingest", name, "-o", "a.pen")
         assert (refused.exit_code, advice in refused.stderr) == (2, True), refused.stderr
         assert cli("ingest", name, "-o", f"{name}.pen", *words).exit_code == 0
+
+
+def test_advice_is_of_the_command_that_can(cli: Call) -> None:
+    with open("names.txt", "w") as file:
+        file.write("1 2\nann bob\n")
+    with open("none.txt", "w") as file:
+        file.write("# nothing\n")
+    for words in (("run", "pagerank"), ("explain", "pagerank"), ("mr", "degree"), ("mr", "gimv", "components")):
+        for name, advice in (("names.txt", "use --ids string"), ("none.txt", "give --allow-empty")):
+            refused = cli(*words, name)
+            assert refused.exit_code == 2
+            assert f"(build a store with penstock ingest first: {advice} " in refused.stderr, refused.stderr
+    assert "(use --ids string " in cli("ingest", "names.txt", "-o", "a.pen").stderr

@@ -141,6 +141,8 @@ def test_quota_names_directory_size_and_setting(tmp_path: Path) -> None:
             "max_temp_directory_size",
         ):
             assert word in str(caught.value)
+        with pytest.raises(DiskFull, match=r"to at least 6\.0 kB"):  # with 5.9 kB it would be refused again
+            spill.require(5001, "sorting 101 edges")
         spill.require(100, "fits")
         file.delete()
         spill.create("g").append(b"x" * 1000)

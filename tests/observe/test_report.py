@@ -330,7 +330,8 @@ def test_a_report_is_not_overwritten_unasked(graph: pk.Graph, tmp_path: Path) ->
     result = pk.wcc(graph, tier="memory")
     result.report(tmp_path / "run.html")
     with pytest.raises(TargetExists):
-        result.report(tmp_path / "run.html", overwrite=False)
+        result.report(tmp_path / "run.html")
+    result.report(tmp_path / "run.html", overwrite=True)
     assert [each.name for each in tmp_path.iterdir()] == ["run.html"]
 
 

@@ -66,6 +66,14 @@ def test_a_result_and_its_file_show_the_same(graph: pk.Graph, tmp_path: Path) ->
     assert levels.plot(tmp_path / "levels.svg").read_text().startswith("<?xml")
 
 
+def test_clusters_in_a_file_are_labels(tmp_path: Path) -> None:
+    pairs = [(i, j) for k in (0, 4) for i in range(k, k + 4) for j in range(i) if j >= k]
+    clusters = pk.scan(pk.from_edges([*pairs, (3, 4), (7, 8)], undirected=True), mu=3, device="reference")
+    assert clusters.references == {"cluster"}
+    drawn = [axes_of(pk.plot("components", each)) for each in (clusters, clusters.write(tmp_path / "c.parquet"))]
+    assert [dict(zip(*axes.get_lines()[0].get_data(), strict=True)) for axes in drawn] == [{4: 1, 5: 1}] * 2
+
+
 def test_correlations() -> None:
     rng = np.random.default_rng(3)
     x = 10.0 ** rng.normal(size=4000)
@@ -130,12 +138,15 @@ def test_files_that_will_not_do(graph: pk.Graph, tmp_path: Path) -> None:
         pk.plot("components", path, column="nmae")
     (tmp_path / "there.png").write_text("mine")
     with pytest.raises(TargetExists):
-        pk.plot("degree", graph, tmp_path / "there.png", overwrite=False)
+        pk.plot("degree", graph, tmp_path / "there.png")
+    with pytest.raises(TargetExists):
+        pk.degree(graph, device="reference").plot(tmp_path / "there.png")
+    assert pk.plot("degree", graph, tmp_path / "there.png", overwrite=True).read_bytes()[:4] == b"\x89PNG"
 
 
 def test_without_matplotlib_one_sentence_says_what_to_install(graph: pk.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(UsageError, match=r'plots need matplotlib: pip install "penstock\[plot\]"'):
+    with pytest.raises(UsageError, match="plots need matplotlib: pip install matplotlib"):
         pk.plot("degree", graph)
 
 

@@ -107,7 +107,7 @@ def weights(store: Store, column: str) -> Weights:
     if column not in direction.columns:
         have, near = ", ".join(direction.columns), meant(column, direction.columns)
         raise UsageError(
-            f"{store.path} has no edge column {column!r}{near or ':'} choose a weight among {have}"
+            f"{store.path} has no edge column {column!r}{near or ':'} choose one with weight=: {have}"
             if have
             else f"{store.path} has no edge columns to weigh edges by: build it with one, or run bfs to count arcs"
         )

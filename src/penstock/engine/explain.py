@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -322,7 +323,7 @@ def _stage_tree(each: Explained) -> Tree:
     lines += [(f"direction: {_direction(program, plan)}", []), (f"passes: {_passes(each)}", [])]
     if not each.on_gpu:
         lines.append((_memory(plan), [(text, []) for text in _shares(plan)]))
-    lines.append((f"smallest memory_limit: {format_size(plan.smallest)}", []))
+    lines.append((f"smallest memory_limit: {format_size(plan.smallest, math.ceil)}", []))
     if prediction is None:
         return head, lines
     about = ", an estimate: how much is visited shows in the run" if prediction.estimate else ""
@@ -337,7 +338,7 @@ def _reading_lines(each: Explained, reading: Reading) -> list[Tree]:
     note = f" ({each.stage.note})" if each.stage.note else ""
     return [
         (f"reads {reading.what}, at most {format_size(reading.bytes_read)}, once{note}", []),
-        (f"smallest memory_limit: {format_size(reading.needed)}", []),
+        (f"smallest memory_limit: {format_size(reading.needed, math.ceil)}", []),
         (f"takes {_seconds(each.prediction.seconds)} or less, bound by disk", []),
     ]
 

@@ -121,7 +121,7 @@ def _plan(
     ranges = 1
     if tier == "disk":
         if least > limit:
-            raise DoesNotFit(f"{program.name} of {slots:,} vertices", needed=least, limit=limit)
+            raise DoesNotFit(f"{program.name} of {store.vertices:,} vertices", needed=least, limit=limit)
         room = free - fixed - state - stream - SPILLING
         if lists > room or (settings.state_ranges or 1) > 1:
             # A quarter is for the lists that stream past, and up to a quarter for rows.

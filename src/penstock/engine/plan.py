@@ -208,7 +208,7 @@ def make_plan(
             if not split:
                 raise DoesNotFit(f"the state of {program.name}", needed=least, limit=limit)
             if room <= 0 or -(-state // room) > most:
-                raise DoesNotFit(f"{program.name} of {slots:,} vertices", needed=least, limit=limit)
+                raise DoesNotFit(f"{program.name} of {store.vertices:,} vertices", needed=least, limit=limit)
             ranges = -(-state // room)
             why.append(f"the state of {state:,} bytes exceeds what is left: {ranges} ranges")
         ranges = max(ranges, min(forced or 1, slots))

@@ -7,7 +7,7 @@ thread count. It speaks the user's ids; renumbering happens later.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, TypeAlias
 
@@ -47,6 +47,8 @@ class EdgeSource(ABC):
     string_ids: bool = False
     columns: Mapping[str, pa.DataType]
     """The edge columns, all of fixed width: integers, floats, bool, timestamps."""
+    left_out: Sequence[str] = ()
+    """Columns that hold what no edge can carry, where nobody asked for them."""
     undirected: bool | None = None
     """What the format itself says; None when it says nothing. Each undirected edge comes once."""
     estimated_edges: int | None = None

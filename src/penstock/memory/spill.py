@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import math
 import os
 import resource
 import shutil
@@ -359,7 +360,7 @@ class Spill:
 
     def _advice(self, needed: int) -> str:
         if self._own_quota:
-            return f"set max_temp_directory_size to at least {format_size(needed)}"
+            return f"set max_temp_directory_size to at least {format_size(needed, math.ceil)}"
         return "free some space, set temp_directory to a larger disk or set max_temp_directory_size"
 
     def _charge(self, nbytes: int) -> None:

@@ -28,7 +28,7 @@ def figure(title: str, subtitle: str = "", *, width: float = WIDTH, height: floa
         from matplotlib.figure import Figure
         from matplotlib.layout_engine import ConstrainedLayoutEngine
     except ModuleNotFoundError:
-        raise UsageError('plots need matplotlib: pip install "penstock[plot]", or matplotlib itself') from None
+        raise UsageError("plots need matplotlib: pip install matplotlib") from None
     # A Figure of its own: pyplot would keep it, and choose a window for it.
     layout = ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.1)
     made = Figure(figsize=(width, height), dpi=DPI, facecolor="white", layout=layout)
@@ -93,7 +93,7 @@ def shades() -> Any:
     return LinearSegmentedColormap.from_list("penstock", SHADES)
 
 
-def save(drawn: Any, path: str | os.PathLike[str], *, overwrite: bool = True) -> Path:
+def save(drawn: Any, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
     """Write a figure as .png, .svg or .pdf, by the ending; complete or not at all."""
     target = check_ending(path)
     kind = target.suffix.lower().lstrip(".")

@@ -11,7 +11,7 @@ import pyarrow as pa
 from penstock.errors import InputError
 from penstock.profile import PIECE
 
-LABELS = frozenset({"component", "label", "parent"})
+LABELS = frozenset({"cluster", "component", "label", "parent"})
 """Columns that hold vertices: files do not say so."""
 
 

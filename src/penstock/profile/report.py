@@ -28,7 +28,7 @@ def write_report(
     result: Any = None,
     store: Store | None = None,
     events: Recorded | None = None,
-    overwrite: bool = True,
+    overwrite: bool = False,
 ) -> Path:
     """Write the page; complete or not at all. What is not given is left out."""
     target = Path(path)

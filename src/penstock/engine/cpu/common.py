@@ -56,7 +56,7 @@ class CommonRun:
         self.initialised = not set(program.state) - set(vectors)
         threads, words = engine.settings.threads, (slots.active + 63) // 64
         self.marks = engine.vectors.make(threads * words, np.uint64, "marks").reshape(threads, words)
-        self.lists = Oriented(engine, plan, f"{program.name} of {slots.count:,} vertices", everyone=True)
+        self.lists = Oriented(engine, plan, f"{program.name} of {engine.store.vertices:,} vertices", everyone=True)
         self._theirs = self._passing = np.empty(0, self.lists.kind)
 
     def _read(self, name: str) -> np.ndarray:

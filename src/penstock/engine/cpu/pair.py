@@ -201,7 +201,7 @@ def run(
 
     held = PairRun(engine, program, plan, params, slots)
     with engine.stats.phase("orient"):
-        oriented = Oriented(engine, plan, f"{program.name} of {slots.count:,} vertices", ways=held.ways)
+        oriented = Oriented(engine, plan, f"{program.name} of {engine.store.vertices:,} vertices", ways=held.ways)
     try:
         with engine.stats.phase("run"):
             held.count(oriented)

@@ -6,6 +6,7 @@ whichever is more; and the host's time to start its kernels.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -285,7 +286,7 @@ def _held(told: OnDevice) -> list[Any]:
         below = [(told.shared, list[Any]())] if told.shared else []
         found.append((f"over {told.devices} devices, strategy {told.strategy}", below))
     found.append((f"device memory: {format_size(plan.limit)} allowed", []))
-    found.append((f"smallest gpu_memory_limit: {format_size(plan.smallest)}", []))
+    found.append((f"smallest gpu_memory_limit: {format_size(plan.smallest, math.ceil)}", []))
     return found
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -58,6 +58,8 @@ class BuildReport:
     edges: int = 0
     edges_read: int = 0
     arcs: int = 0
+    left_out: Sequence[str] = ()
+    """Columns of the input that hold what no edge can carry."""
     stats: Stats = field(default_factory=Stats)
 
 
@@ -75,7 +77,7 @@ def build(
     with Draft(path, overwrite=options.overwrite, stripes=options.stripes) as draft:
         spill_directory = settings.temp_directory or draft.path
         with Spill(spill_directory, quota=settings.max_temp_directory_size) as spill:
-            report = BuildReport(path)
+            report = BuildReport(path, left_out=source.left_out)
             builder = _Builder(source, draft, spill, options, settings, report, vertices)
             writer = builder.run()
             report.stats.add("spill_written", spill.written)

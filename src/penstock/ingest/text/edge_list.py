@@ -100,6 +100,8 @@ class TextSource(LineSource):
         ]
         super().__init__(starts, layout, allow_empty=allow_empty, block_size=block_size)
         self.estimated_edges = _estimate(files, data)
+        if columns is None:
+            self.left_out = [name for at, name in enumerate(names) if at not in ends and name not in chosen]
 
 
 def _sniffed_delimiter(files: Sequence[TextFile], rough: Layout) -> str | None:

@@ -17,7 +17,8 @@ from typing import Annotated, Any
 
 import typer
 
-from penstock.errors import UsageError
+from penstock.errors import InputError, UsageError
+from penstock.interfaces.cli.wording import reachable
 
 Order = StrEnum("Order", ["degree", "input"])
 Loops = StrEnum("Loops", ["keep", "drop"])
@@ -58,7 +59,10 @@ def with_options(**groups: Callable[..., Any]) -> Callable[[Callable[..., None]]
         @functools.wraps(command)
         def call(**values: Any) -> None:
             made = {name: group(**{p: values.pop(p) for p in parts[name]}) for name, group in groups.items()}
-            command(**values, **made)
+            try:
+                command(**values, **made)
+            except InputError as error:
+                raise reachable(error, call.__annotations__) from error
 
         call.__signature__ = inspect.Signature(merged)  # type: ignore[attr-defined]
         call.__annotations__ = {parameter.name: parameter.annotation for parameter in merged}

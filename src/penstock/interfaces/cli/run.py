@@ -286,11 +286,16 @@ def write_json(figures: dict[str, Any], target: str) -> None:
 
 
 def show(result: Result | Edges, count: int) -> None:
-    """The rows of the largest values, or where nothing is large or small the first ones."""
+    """The rows of the largest values, or where nothing is large or small the first ones. Of a result that has no rows
+    but a total, that."""
     from penstock.profile.report import leading
 
     names, rows, _ = leading(result, count)
-    print_table(names, rows)
+    total = result.stats.get(names[-1])
+    if not rows and total is not None:
+        typer.echo(total)
+    else:
+        print_table(names, rows)
 
 
 def print_table(names: list[str], rows: list[tuple[Any, ...]]) -> None:

@@ -17,7 +17,7 @@ _SOURCES = {"host": "host memory"}
 
 
 def build_summary(report: BuildReport) -> list[str]:
-    """Two lines: what there is now, and what it took."""
+    """Two lines: what there is now, and what it took. Between them what was not kept, if there is any."""
     from penstock.observe.bar import format_rate, format_seconds
     from penstock.observe.stats import peak_rss
 
@@ -31,6 +31,7 @@ def build_summary(report: BuildReport) -> list[str]:
     spilled = int(report.stats.counters.get("spill_written", 0))
     return [
         f"{report.path}: {number(report.vertices, 'vertex', 'vertices')}, {kept}, {number(report.arcs, 'arc')}",
+        *([f"columns without numbers, not kept: {', '.join(report.left_out)}"] if report.left_out else ()),
         f"{format_size(size)}{each} in {format_seconds(seconds)}, "
         f"{format_rate(report.edges_read / max(seconds, 1e-9), 'edges')}; "
         f"peak memory {format_size(peak_rss())}, {'no spill' if not spilled else f'{format_size(spilled)} spilled'}",
@@ -139,6 +140,8 @@ def _times(phases: Mapping[str, float]) -> str:
 
 
 def _progress(stats: Mapping[str, Any]) -> str:
+    if "triangles" in stats:
+        return number(stats["triangles"], "triangle")
     if "levels" in stats:
         return number(stats["levels"], "level")
     if "iterations" in stats:

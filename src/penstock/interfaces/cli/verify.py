@@ -22,7 +22,7 @@ def _option(name: str, help: str, metavar: str | None = None) -> Any:
 
 
 def options(
-    source: Annotated[str | None, _option("--source", "Where it started.", "ID[,ID]")] = None,
+    source: Annotated[list[str] | None, _option("--source", "Where it started.", "ID[,ID]|@FILE")] = None,
     weight: Annotated[str | None, _option("--weight", "The edge column of lengths.", "COLUMN")] = None,
     damping: Annotated[float | None, _option("--damping", "How likely the surfer follows an edge.")] = None,
     tol: Annotated[float | None, _option("--tol", "When it stopped, or how exact values must be.")] = None,
@@ -33,7 +33,7 @@ def options(
     max_depth: Annotated[int | None, _option("--max-depth", "How deep it went.")] = None,
     hops: Annotated[int | None, _option("--hops", "How far it went.")] = None,
     samples: Annotated[int | None, _option("--samples", "From how many random vertices.")] = None,
-    sources: Annotated[str | None, _option("--sources", "From these vertices only.", "ID[,ID]")] = None,
+    sources: Annotated[list[str] | None, _option("--sources", "From these vertices only.", "ID[,ID]|@FILE")] = None,
     seed: Annotated[int | None, _option("--seed", "The seed of the samples.")] = None,
     harmonic: Annotated[bool | None, _option("--harmonic", "Sums of 1 / distance.")] = None,
     normalized: Annotated[bool | None, _option("--normalized/--raw", "Divided by the number of pairs.")] = None,
@@ -43,8 +43,6 @@ def options(
 ) -> dict[str, Any]:
     """What was given, by name."""
     given = locals().copy()
-    for name in ("source", "sources"):
-        given[name] = given[name] and given[name].split(",")
     return {name: value for name, value in given.items() if value is not None}
 
 
@@ -62,6 +60,7 @@ def verify(
 ) -> None:
     """Check a result against its graph by another method; one line for every rule it breaks, and exit 1."""
     from penstock import api
+    from penstock.interfaces.cli.parameters import read_ids
     from penstock.observe.bar import format_seconds
     from penstock.verify import CHECKERS, read_result
 
@@ -75,6 +74,8 @@ def verify(
             raise UsageError(f"--{name.replace('_', '-')} means nothing to the check of {algorithm}")
     began = time.perf_counter()
     with api.open_graph(store) as graph:
+        for name in {"source", "sources"} & options.keys():
+            options[name] = read_ids(f"--{name}", options[name], graph.store.ids.kind)
         table = read_result(result, graph)
         problems = check(graph, table, **options)
         seconds = time.perf_counter() - began

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 from penstock.errors import InputError, PenstockError, TargetExists, UsageError
 
@@ -37,8 +38,17 @@ def told(error: PenstockError) -> str:
     return as_options(str(error)) if isinstance(error, UsageError | TargetExists) else str(error)
 
 
+def reachable(error: InputError, options: Collection[str]) -> InputError:
+    """The error, for a command of these options: what else its hint names are options of ingest."""
+    named = {_RENAMED.get(keyword, keyword) for keyword in re.findall(rf"\b({_KEYWORDS})=", error.hint or "")}
+    if named <= set(options):
+        return error
+    hint = f"build a store with penstock ingest first: {error.hint}"
+    return InputError(error.reason, path=error.path, line=error.line, hint=hint)
+
+
 def _option(keyword: str) -> str:
     return _RENAMED.get(keyword, keyword).replace("_", "-")
 
 
-__all__ = ["as_options", "told"]
+__all__ = ["as_options", "reachable", "told"]
