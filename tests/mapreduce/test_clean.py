@@ -193,9 +193,10 @@ CHAIN = """
 def test_a_chain_of_operations_stays_inside_the_budget(tmp_path: Path) -> None:
     limit = 16 << 20  # for 38 MB of pairs, some of them several times
     code = f"LIMIT = {limit}\n{textwrap.dedent(CHAIN)}"
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(tmp_path / "out.parquet")], check=True, capture_output=True, text=True
-    )
+    for _ in range(2):  # the first may have to compile kernels that only many pairs need
+        done = subprocess.run(
+            [sys.executable, "-c", code, str(tmp_path / "out.parquet")], check=True, capture_output=True, text=True
+        )
     spilled, grown = map(int, done.stdout.split())
     assert spilled > 4 * limit
     assert grown < limit + 4 * BOUNCE  # so small a budget does not hold the buffers of the spill
