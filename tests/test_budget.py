@@ -83,7 +83,11 @@ def check_run(store: Path, name: str, limit: int) -> None:
     options = RUNS[name] | ({"source": source} if name == "bfs" else {})
     target = store.parent / f"{name}.arrow"
     call = f"r = pk.run({name!r}, {str(store)!r}, tier='disk', memory_limit={limit}, **{options!r})"
-    check(store.parent, f"{call}; assert r.stats['ledger_peak'] <= {limit}; r.write({str(target)!r})", limit)
+    check(
+        store.parent,
+        f"{call}; assert r.stats['ledger_peak'] <= {limit}; r.write({str(target)!r}, overwrite=True)",
+        limit,
+    )
     found = pa.ipc.open_file(pa.memory_map(str(target))).read_all()
     right = pk.run(name, store, **options).table
     for column in right.column_names:

@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-import numpy as np
-
 from penstock.errors import UsageError
 
 _PLAIN = (bool, int, float, str)
@@ -39,9 +37,20 @@ def taken(parameter: inspect.Parameter, value: Any) -> Any:
         return whole(parameter.name, value, largest=2**63 - 1)
     if kind is float:
         return real(parameter.name, value)
-    if kind in (bool, str) and not isinstance(value, (bool, np.bool_) if kind is bool else str):
-        raise UsageError(f"{parameter.name} must be {'True or False' if kind is bool else 'text'}, not {value!r}")
+    if kind is str and not isinstance(value, str):
+        raise UsageError(f"{parameter.name} must be text, not {value!r}")
+    if kind is bool and not isinstance(value, bool):
+        return _truth(parameter.name, value)
     return value
+
+
+def _truth(name: str, value: Any) -> bool:
+    """What is no bool of Python may be one of NumPy, which is not loaded for the sake of `penstock --help`."""
+    import numpy as np
+
+    if not isinstance(value, np.bool_):
+        raise UsageError(f"{name} must be True or False, not {value!r}")
+    return bool(value)
 
 
 def whole(name: str, value: Any, smallest: int | None = None, largest: int | None = None) -> int:

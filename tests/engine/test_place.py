@@ -50,7 +50,7 @@ def test_a_gpu_that_cannot_be_used_says_why(graph: Graph, there: bool, monkeypat
 
     monkeypatch.setattr(place, "uninstalled", lambda: None)
     monkeypatch.setattr(place, "SMALL", 0)
-    monkeypatch.setattr(gpu, "why_not", lambda: "no CUDA device was found")
+    monkeypatch.setattr(gpu, "unusable", lambda device: "no CUDA device was found")
     monkeypatch.setattr(place, "seen", lambda: there)
     assert pk.pagerank(graph).stats.get("why_not_gpu") == ("no CUDA device was found" if there else None)
 

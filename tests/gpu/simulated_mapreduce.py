@@ -20,6 +20,7 @@ from penstock.mapreduce.gpu.reduce import LONG, SHORT, assigned
 from penstock.mapreduce.placing import Placing
 from penstock.mapreduce.session import MapReduce
 from penstock.memory import gpu
+from penstock.memory.gpu import devices
 from penstock.memory.ledger import Ledger
 from penstock.observe.events import recording
 from penstock.sorting.streamed import sort_on_gpu
@@ -188,7 +189,7 @@ def test_sessions_on_several_gpus_take_turns(monkeypatch: pytest.MonkeyPatch) ->
         if threading.current_thread() is threading.main_thread():  # others copy
             used.append(number)
 
-    monkeypatch.setattr(gpu, "count", lambda: 2)
+    monkeypatch.setattr(devices, "count", lambda: 2)
     monkeypatch.setattr(gpu, "use", use)
     with MapReduce(device="gpu:0") as one, MapReduce(device="gpu:1") as other:
         for mr in (one, other, one, other):
