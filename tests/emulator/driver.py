@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections import Counter
 from types import SimpleNamespace
 from typing import Any
 
@@ -41,6 +42,7 @@ class Dispatcher:
     def __init__(self, function: Any) -> None:
         self.py_func, self.overloads, self._cache = function, {}, None
         self.__name__ = function.__name__
+        self.stats = SimpleNamespace(cache_misses=Counter())
 
     @staticmethod
     def typeof_pyval(value: Any) -> Any:
@@ -58,7 +60,8 @@ class Dispatcher:
 
             kinds = tuple(self.typeof_pyval(arg) for arg in args)
             if kinds not in self.overloads:
-                module, count = translated(self.py_func, kinds, getattr(self._cache, "_key", None))
+                module, count, new = translated(self.py_func, kinds, getattr(self._cache, "_key", None))
+                self.stats.cache_misses[kinds] += new
                 made = Kernel(module, self.py_func.__name__, count)
                 _HANDLES[id(made)] = made
                 library = SimpleNamespace(get_cufunc=lambda: SimpleNamespace(handle=id(made)))

@@ -42,20 +42,20 @@ def _folder() -> Path:
     return found
 
 
-def translated(function: Any, kinds: tuple[Any, ...], key: str | None) -> tuple[Any, int]:
-    """What `translate` makes of a kernel, which is known by its key; without one it is made anew."""
+def translated(function: Any, kinds: tuple[Any, ...], key: str | None) -> tuple[Any, int, bool]:
+    """What `translate` makes of a kernel, which is known by its key, and whether it is new; without a key it is."""
     if key is None:
-        return translate(function, kinds)
+        return *translate(function, kinds), True
     name = hashlib.sha256(f"{key} {kinds}".encode()).hexdigest()
     path = _folder() / f"{name}.bc"
     if path.exists():
         words = path.read_bytes()
-        return llvm.parse_bitcode(words[8:]), int.from_bytes(words[:8], "little")
+        return llvm.parse_bitcode(words[8:]), int.from_bytes(words[:8], "little"), False
     module, count = translate(function, kinds)
     with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
         file.write(count.to_bytes(8, "little") + module.as_bitcode())
     os.replace(file.name, path)
-    return module, count
+    return module, count, True
 
 
 __all__ = ["translated"]

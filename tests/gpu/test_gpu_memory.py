@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import math
 import os
 import subprocess
 import sys
@@ -71,6 +73,27 @@ def test_a_limit_bounds_what_is_allocated(graph: Graph, name: str, monkeypatch: 
     assert stats["device"] == "gpu"
     assert 0.5 * stats["gpu"]["ledger_peak"] < count.most <= limit + ROUNDED
     assert count.now == 0
+
+
+@pytest.mark.gpu
+def test_the_compiler_keeps_no_array(monkeypatch: pytest.MonkeyPatch) -> None:
+    from penstock.memory import gpu
+
+    cuda = gpu.cuda
+
+    def set_one(out: Any) -> None:
+        out[cuda.grid(1)] = math.sqrt(out.size)
+
+    count = Count(monkeypatch)
+    gc.disable()
+    try:
+        array = gpu.zeros(1 << 20, np.float64)
+        gpu.Launcher(cuda.jit(set_one))(gpu.Stream(), 1, 1, gpu.view(array))
+        gpu.synchronize()
+        del array
+        assert count.now == 0
+    finally:
+        gc.enable()
 
 
 @pytest.mark.gpu

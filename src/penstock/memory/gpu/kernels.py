@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
 import struct
 import threading
 from collections.abc import Mapping
@@ -84,8 +85,12 @@ class Launcher:
         found = self._known.get(tuple(key))
         if found is None:
             args = tuple(arg.view() if type(arg) is Part else arg for arg in args)
+            compiled = self._compiled()
             self.made[blocks, threads, stream.numba](*args)
             self._known[tuple(key)] = self._learn(args, len(values))
+            if self._compiled() != compiled:
+                # The compiler leaves cycles that know who called it, and with them arrays that are given back later.
+                gc.collect()
             return
         handle, slots, pointers, _ = found
         with self._lock:  # runs in other threads launch it, too
@@ -95,6 +100,10 @@ class Launcher:
             )
         if error != 0:
             raise RuntimeError(f"the GPU refused a kernel: {error}")
+
+    def _compiled(self) -> int:
+        """For how many types it was compiled, and not found among those that are kept."""
+        return sum(self.made.stats.cache_misses.values())
 
     def _learn(self, args: tuple[Any, ...], count: int) -> tuple[Any, np.ndarray, int, np.ndarray]:
         kernel = self.made.overloads[tuple(self.made.typeof_pyval(arg) for arg in args)]
