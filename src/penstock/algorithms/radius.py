@@ -16,17 +16,21 @@ Ref       Kang et al. 2011 (HADI, PEGASUS); Flajolet and Martin 1985
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
 
 from penstock.algorithms.job import Job
 from penstock.algorithms.shared import Shared, stages_of
+from penstock.engine.cpu.parts import chunks
 from penstock.engine.explain import Stage
+from penstock.engine.kernels.bits import ONE
 from penstock.engine.monoid import OR
 from penstock.engine.program import Combine
 from penstock.engine.words import drawn, lowest_zero
 from penstock.errors import UsageError
+from penstock.memory.device import atomic_add, kernel
 from penstock.result import Result
 from penstock.store.reader import Store
 
@@ -121,6 +125,32 @@ def slack(lanes: int) -> int:
     return math.floor(lanes * math.log2(1 / SHARE))
 
 
+@kernel()
+def note(counter, cuts, step, lowest, sums, passed, counts):
+    """Take in what the lowest clear bits of vertices are after a step: their sums, at which step these passed their
+    last values, and how many vertices have which sum."""
+    kept = np.uint64(passed.shape[1])
+    while True:
+        k = atomic_add(counter, 0, ONE)
+        if k + ONE >= np.uint64(cuts.size):
+            return
+        for i in range(cuts[k], cuts[k + ONE]):
+            total = np.uint64(0)
+            for j in range(np.uint64(lowest.shape[1])):
+                total += np.uint64(lowest[i, j])
+            counts[total] += 1
+            if step > 0:
+                value, before = total, np.uint64(sums[i])
+                while value > before and total - value < kept:
+                    passed[i, value % kept] = step
+                    value -= ONE
+            sums[i] = total
+
+
+def _note(given: tuple[Any, ...], counts: np.ndarray, worker: int) -> None:
+    note(*given, counts[worker])
+
+
 class History:
     """What the estimates were at each step, as far as it matters.
 
@@ -141,25 +171,14 @@ class History:
 
     def record(self, step: int) -> None:
         """Take the estimates after a step in."""
-        lowest, sums, slots = self.shared["lowest"], self.shared["sums"], self.shared.slots
-        counts = np.zeros(32 * self.lanes + 1, np.int64)
+        lowest, sums, team = self.shared["lowest"], self.shared["sums"], self.shared.engine.team
+        counts = np.zeros((team.threads, 32 * self.lanes + 1), np.int64)
         for lo, hi in self.shared.pieces():
-            new = lowest[lo:hi].reshape(hi - lo, -1).sum(axis=1, dtype=np.uint16)
-            if step:
-                self._note(lo, sums[lo:hi].astype(np.int64), new.astype(np.int64), step)
-            sums[lo:hi] = new
-            counts += np.bincount(new, minlength=len(counts))
-        estimates = 2.0 ** (np.arange(len(counts)) / self.lanes) / CORRECTION
-        self.pairs.append(float(counts @ estimates) + slots.rest)
-
-    def _note(self, lo: int, old: np.ndarray, new: np.ndarray, step: int) -> None:
-        passed = self._passed(lo, lo + len(new))
-        grown = np.flatnonzero(new > old)
-        for behind in range(self.slack + 1):
-            grown = grown[new[grown] - behind > old[grown]]
-            if not len(grown):
-                break
-            passed[grown, (new[grown] - behind) % (self.slack + 1)] = step
+            given = np.zeros(1, np.uint64), chunks(hi - lo), np.uint16(step)
+            rows = lowest[lo:hi].reshape(hi - lo, -1), sums[lo:hi], self._passed(lo, hi)
+            team.run(partial(_note, (*given, *rows), counts), alone=len(given[1]) == 2)
+        estimates = 2.0 ** (np.arange(counts.shape[1]) / self.lanes) / CORRECTION
+        self.pairs.append(float(counts.sum(axis=0) @ estimates) + self.shared.slots.rest)
 
     def _passed(self, lo: int, hi: int) -> np.ndarray:
         return self.shared["passed"][lo:hi].reshape(hi - lo, -1)
