@@ -360,8 +360,36 @@ def simulated_edges_with_enough_in_common(
     assert figures["ledger_peak"] <= figures["memory_limit"]
     ranges = {step["ranges"] for step in found.stats["supersteps"]}
     assert (max(ranges) > 1) == (place == "gpu-ranges") or place == "gpu-streamed"
-    copied = figures["bytes_copied"] // passing.ENTRY
-    assert copied == entries if max(ranges) == 1 else copied > 3 * entries
+    plan, copied = figures["plans"][0], figures["bytes_copied"] // passing.ENTRY
+    if not plan["lists_bytes"]:
+        assert place != "gpu-ranges"
+        assert figures["bytes_copied"] <= 2 * plan["pages_bytes"]  # to count, and to write
+    else:
+        assert copied == entries if max(ranges) == 1 else copied > 3 * entries
+
+
+@pytest.mark.parametrize("undirected", [False, True])
+def simulated_lists_of_everyone(hubs: dict[bool, pk.Graph], monkeypatch: pytest.MonkeyPatch, undirected: bool) -> None:
+    """Made on the device of pages that stream; on the host, where it has no room for that; a few sorted at a time."""
+    from engine.test_common import own as common
+    from penstock.engine.gpu import lists
+    from penstock.engine.gpu.common import make_common_plan
+
+    monkeypatch.setattr(lists, "SORTED", 8)
+    monkeypatch.setattr(lists, "_SOME", 5)
+    graph, program = hubs[undirected], common()
+    store = graph.store
+    expected = pk.run(program, graph, device="reference", enough=2).table
+
+    def plan(limit: int) -> Any:
+        return make_common_plan(program, store, store.active + 1, limit)
+
+    whole = plan(1 << 30)
+    for limit, made_there in ((whole.state_bytes + whole.least_bytes, True), (whole.smallest, False)):
+        assert bool(plan(limit).lists_bytes) != made_there
+        found = pk.run(program, graph, device="gpu", gpu_memory_limit=limit, enough=2)
+        assert found.table.equals(expected)
+        assert found.stats["gpu"]["ledger_peak"] <= limit
 
 
 # ---- graphs with little in them

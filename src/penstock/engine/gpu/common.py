@@ -1,5 +1,5 @@
-"""A common program on a GPU: the host makes the lists of all neighbours; they are all there, or ranges of them are held
-in turn while the others pass, in each pass again."""
+"""A common program on a GPU: the lists of all neighbours are made there, and stay; or the host makes them, and ranges
+of them are held in turn while the others pass, in each pass again."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ from penstock.engine.cpu.parts import read_column
 from penstock.engine.gpu.held import blocks
 from penstock.engine.gpu.kernels import common as templates
 from penstock.engine.gpu.kernels import sweep
+from penstock.engine.gpu.lists import Lists, Sizes
 from penstock.engine.gpu.parts import State, kernels_of, nothing
 from penstock.engine.gpu.passing import ENTRY, Passing, least_bytes, share_out, shared_bytes
 from penstock.engine.gpu.plan import SLACK, DevicePlan
-from penstock.engine.pairing import longest_list, whole_entries
+from penstock.engine.pairing import longest_list
 from penstock.engine.plan import Plan, number_dtype, read_dtype
 from penstock.engine.program import Common, looks
 from penstock.engine.vectors import Slots
 from penstock.errors import DoesNotFit
 from penstock.memory.card import Card
+from penstock.memory.frames import DevicePages
 from penstock.memory.tasks import BLOCK
 from penstock.observe.progress import progress
 from penstock.store.reader import Store
@@ -30,17 +32,22 @@ if TYPE_CHECKING:
 
 
 def make_common_plan(program: Common, store: Store, slots: int, limit: int, ranges: int | None = None) -> DevicePlan:
-    """The state is there, and all lists, or as many ranges of them as it takes, or `ranges`; refuse what cannot fit."""
-    entries, number = whole_entries(store), number_dtype(store)
+    """The state is there, and all lists, beside a few pages that they are made of; or lists that the host makes, in as
+    many ranges as it takes, or `ranges`. Refuse what cannot fit."""
+    number, side, sizes = number_dtype(store), store.direction("out"), Sizes(store, everyone=True)
     vectors = sum(kind.itemsize for kind in program.fields().values())
     reads = sum(number.itemsize if name == "neighbours" else read_dtype(store, name).itemsize
                 for name in program.stored_reads())  # fmt: skip
     state = slots * vectors + 8 * (store.active + 1) + 4 + 2 * SLACK
+    entries, least = sizes.entries, DevicePages.least(side, ())
     longest = max(1, longest_list(store, entries))
-    smallest = state + max(slots * reads, least_bytes(longest))
+    in_ranges, whole = state + max(slots * reads, least_bytes(longest)), state + slots * reads + sizes.nbytes
+    smallest = min(in_ranges, whole + least) if not ranges else in_ranges
     if smallest > limit:
         what = f"the state of {program.name} with its longest lists on the GPU"
         raise DoesNotFit(what, needed=smallest, limit=limit, setting="gpu_memory_limit")
+    if whole + least <= limit and not ranges:
+        return DevicePlan(1, 1, whole, DevicePages.needed(side, ()), least, limit, smallest)
     held, passing = share_out(limit - state, entries, longest, ranges)
     lists = shared_bytes(held, passing)
     return DevicePlan(
@@ -57,12 +64,12 @@ class CommonRun:
         engine: Engine,
         device: Card,
         program: Common,
-        plan: Plan,
+        lists: Lists | Passing,
         params: dict[str, Any],
         slots: Slots,
         vectors: dict[str, np.ndarray],
     ) -> None:
-        self.engine, self.device, self.program, self.slots = engine, device, program, slots
+        self.engine, self.device, self.program, self.lists, self.slots = engine, device, program, lists, slots
         self.params, self.step, self.stream = dict(params), 0, device.stream
         self.kernels = kernels_of(
             program, templates, sweep, init=program.init, least=program.least, edge=program.edge,
@@ -73,19 +80,15 @@ class CommonRun:
             vectors[name] if name in vectors else engine.vectors.make(slots.count, kind, name)
             for name, kind in program.fields().items()
         )
-        forced = engine.settings.state_ranges
-        self.lists = Passing(
-            engine, device, plan, ways=False, everyone=True, ranges=forced, what=f"{program.name} on the GPU"
-        )
         self.state = State(device, self.kernels, host, slots)
 
     def given(self) -> tuple[Any, ...]:
         return (*self.params.values(), self.slots.vertices, self.step, 0.0)
 
-    def initialise(self) -> None:
-        """The lists, on the host; the state; then the lists have what is left."""
+    def initialise(self, state: int) -> None:
+        """The lists; the state; then lists that pass have what is left. `state`: what all that takes besides pages."""
         program, vectors = self.program, self._vectors
-        self.lists.orient()
+        self.lists.orient(state)
         self.state.upload()
         if set(program.state) - set(vectors):
             names = program.stored_reads()
@@ -99,8 +102,7 @@ class CommonRun:
         if name != "neighbours":
             return read_column(engine, slots, name)
         found = engine.vectors.make(slots.count, number_dtype(engine.store), name)
-        offsets = self.lists.offsets
-        np.subtract(offsets[1:], offsets[:-1], out=found[: slots.active], casting="unsafe")
+        self.lists.lengths(found[: slots.active])
         return found
 
     def one_pass(self) -> None:
@@ -154,16 +156,22 @@ def run(
     """Passes until `until` says so; one without it."""
     from penstock.engine.engine import Outcome
 
-    device, stats = engine.gpu, engine.stats
-    planned = make_common_plan(program, engine.store, slots.count, device.ledger.limit, engine.settings.state_ranges)
+    device, stats, store, forced = engine.gpu, engine.stats, engine.store, engine.settings.state_ranges
+    planned = make_common_plan(program, store, slots.count, device.ledger.limit, forced)
     engine.device_plans.append(planned)
-    if planned.ranges > 1 or device.ledger.free < planned.state_bytes + planned.reads_bytes:
-        device.close_pages()  # who has no room for all lists beside them has none to spare
+    lists: Lists | Passing
+    if planned.lists_bytes:
+        device.close_pages()  # who has no room to make lists of them has none to spare
+        what = f"{program.name} on the GPU"
+        lists = Passing(engine, device, plan, ways=False, everyone=True, ranges=forced, what=what)
+    else:
+        device.make_room(planned.state_bytes, planned.least_bytes, [store.direction("out")], (), "resident")
+        lists = Lists(engine, device, Sizes(store, everyone=True), ways=False)
     with stats.phase("prepare"):
-        held = CommonRun(engine, device, program, plan, params, slots, vectors)
+        held = CommonRun(engine, device, program, lists, params, slots, vectors)
     try:
         with stats.phase("orient"):
-            held.initialise()
+            held.initialise(planned.state_bytes)
         engine.sources.add("device" if held.lists.all_there else held.lists.source)
         with stats.phase("run"), progress(program.name, total=None, unit="passes", settings=engine.settings) as bar:
             while until is None or not held.asks(until):

@@ -179,7 +179,7 @@ def device_plan(program: Program, store: Store, slots: int, limit: int, settings
 
 def _share(program: Program, found: Any, plan: Plan, settings: Settings) -> tuple[int, str]:
     """(bytes of pages that stay on the device, where the others come from)."""
-    if isinstance(program, Common) and found.ranges == 1:
+    if isinstance(program, Common) and found.lists_bytes and found.ranges == 1:
         return found.pages_bytes, "device"
     if found.lists_bytes:
         return 0, "disk" if plan.tier == "disk" and plan.ranges > 1 else "host"

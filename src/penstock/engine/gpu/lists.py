@@ -1,4 +1,4 @@
-"""The oriented lists of a graph on a GPU, and what they take there."""
+"""The oriented lists of a graph on a GPU, or the whole ones, and what they take there."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from penstock.engine.gpu.kernels import lists as making
 from penstock.engine.gpu.kernels import pair as using
 from penstock.engine.gpu.plan import SLACK
 from penstock.engine.gpu.rows import segment_places
-from penstock.engine.pairing import longest_list
+from penstock.engine.pairing import longest_list, whole_entries
 from penstock.memory import gpu
 from penstock.memory.card import Array, Card
 from penstock.memory.fingerprint import fingerprint
@@ -41,7 +41,7 @@ _MADE: dict[tuple[Any, ...], Kernel] = {}
 
 def plain(name: str, **about: Any) -> Kernel:
     """A kernel of this name in which no program is."""
-    about |= {"block": BLOCK, "narrow": NARROW, "piece": PIECE, "places": 2 * PIECE}
+    about = {"everyone": False} | about | {"block": BLOCK, "narrow": NARROW, "piece": PIECE, "places": 2 * PIECE}
     key = (name, *sorted(about.items()))
     if key not in _MADE:
         template = getattr(making, name, None) or getattr(using, name)
@@ -56,9 +56,9 @@ def entries_of(store: Store) -> int:
     return arcs if store.directed else arcs // 2
 
 
-def in_order(store: Store) -> bool:
-    """Whether the begins of rows are lists already."""
-    return not store.directed and bool(store.meta["order"] == "degree")
+def in_order(store: Store, *, everyone: bool) -> bool:
+    """Whether the begins of rows are lists already, or all of them are."""
+    return not store.directed and (everyone or bool(store.meta["order"] == "degree"))
 
 
 class Part(NamedTuple):
@@ -106,10 +106,11 @@ def list_items(lengths: Iterator[np.ndarray], first: int) -> np.ndarray:
 class Sizes:
     """Bytes of lists on a device, known before anything is there."""
 
-    def __init__(self, store: Store) -> None:
-        self.entries, active = entries_of(store), store.active
-        self.ranked = store.meta["order"] != "degree"
-        self.keys = 0 if in_order(store) else min(self.entries, max(SORTED, longest_list(store, self.entries)))
+    def __init__(self, store: Store, *, everyone: bool = False) -> None:
+        self.entries, active = whole_entries(store) if everyone else entries_of(store), store.active
+        self.everyone, self.ranked = everyone, not everyone and store.meta["order"] != "degree"
+        self.in_order = in_order(store, everyone=everyone)
+        self.keys = 0 if self.in_order else min(self.entries, max(SORTED, longest_list(store, self.entries)))
         self.items = item_count(self.entries)
         self.segments = max(1, len(cut(store.direction("out")).segments))
         # CuPy takes as much again as it sorts or adds up.
@@ -121,9 +122,10 @@ class Sizes:
 
 
 class Lists:
-    """List u is `lists[starts[u]]` to `lists[ends[u]]`; made from the outgoing arcs. All of them are on the device."""
+    """List u is `lists[starts[u]]` to `lists[ends[u]]`; made from the outgoing arcs. All of them are on the device. If
+    they are of everyone, u and who is in its list are numbers; else ranks."""
 
-    source = "device"
+    source, all_there = "device", True
 
     def __init__(self, engine: Engine, device: Card, sizes: Sizes, *, ways: bool) -> None:
         self.engine, self.device, self.sizes, self.ways = engine, device, sizes, ways
@@ -162,6 +164,14 @@ class Lists:
             rank[np.argsort(degree, kind="stable")] = np.arange(count, dtype=np.uint32)
         return rank
 
+    def orient(self, state: int) -> None:
+        """Take their memory, and make them."""
+        self.prepare()
+        self.make(state)
+
+    def place(self) -> None:
+        """They are there."""
+
     def make(self, state: int) -> None:
         """Count, write, sort, and drop what is there twice; pages take what `state` bytes leave."""
         with self.engine.stats.phase("load"):
@@ -169,7 +179,7 @@ class Lists:
         count = self.count
         if not count:
             return
-        ordered = in_order(self.store)
+        ordered = self.sizes.in_order
         self._visit(side, self.starts, writing=False, ordered=ordered)
         self.stream.synchronize()
         gpu.running_sum(self.starts.array)
@@ -178,13 +188,14 @@ class Lists:
         if not ordered:
             self.stream.synchronize()
             self._sort()
-        plain("simplify", ways=self.ways)(
+        plain("simplify", ways=self.ways, everyone=self.sizes.everyone)(
             self.stream, blocks(count), BLOCK, np.uint32(count), self.starts.arg, self.ends.arg, self.lists.arg
         )
 
     def _visit(self, side: DevicePages, cursor: Array, *, writing: bool, ordered: bool) -> None:
         name = "sorted" if ordered else "over"
         about = {"writing": writing, "directed": self.store.directed, "ways": self.ways}
+        about["everyone"] = self.sizes.everyone
         tasks, segments = plain(f"{name}_tasks", **about), plain(f"{name}_segments", **about)
         words, later = np.uint64(side.page_words), (self.later.arg,) if ordered else ()
         tail = (self.rank.arg, cursor.arg, self.lists.arg)
@@ -238,10 +249,23 @@ class Lists:
 
     def passing(self, theirs: Part) -> Iterator[Pass]:
         """The same lists."""
+        if self.sizes.everyone:
+            yield Pass(self.stream, theirs, self.items.arg, 0)
+            return
         plain("pieces")(
             self.stream, blocks(self.count), BLOCK, np.uint32(self.count), *self.bounds, self.found.arg, self.items.arg
         )
         yield Pass(self.stream, theirs, self.items.arg, int(gpu.download(self.found.array)[0]))
+
+    def lengths(self, out: np.ndarray) -> None:
+        """How long they are."""
+        for lo in range(0, self.count, _SOME):
+            some = slice(lo, min(lo + _SOME, self.count))
+            out[some] = gpu.download(self.ends.array[some]) - gpu.download(self.starts.array[some])
+
+    def entries_of(self, part: Part) -> int:
+        """How many entries the lists of a part have, gaps and all."""
+        return int(gpu.download(self.starts.array[part.last :])[0])
 
     def close(self) -> None:
         self.stream.synchronize()

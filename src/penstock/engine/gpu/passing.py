@@ -95,10 +95,10 @@ class Passing:
 
     def make(self, state: int) -> None:
         """Have the host make them, and take what room the device has left."""
-        self.orient()
+        self.orient(state)
         self.place()
 
-    def orient(self) -> None:
+    def orient(self, state: int) -> None:
         """Have the host make them."""
         held = self._oriented = Oriented(
             self.engine, self._plan, self._what, ways=self.ways, everyone=self._everyone
@@ -190,6 +190,10 @@ class Passing:
         """Whether they need not pass: all of them have room."""
         assert self._oriented is not None
         return self._everyone and self._fits >= self._oriented.entries
+
+    def lengths(self, out: np.ndarray) -> None:
+        """How long they are."""
+        np.subtract(self.offsets[1:], self.offsets[:-1], out=out, casting="unsafe")
 
     def entries_of(self, part: Part) -> int:
         """How many entries the lists of a part have."""

@@ -1,6 +1,7 @@
 """Kernels that make oriented lists on a GPU, as on CPUs (see `penstock.engine.kernels.oriented`): of each vertex the
-neighbours of lower rank, ascending, each once; with ways, two bits beside each rank. List u is `lists[starts[u]]` to
-`lists[ends[u]]`: what parallel arcs leave over is a gap. Templates for no program: `c` says only what to leave out.
+neighbours of lower rank, ascending, each once; with ways, two bits beside each rank. Or whole lists, of everyone: all
+neighbours, by number. List u is `lists[starts[u]]` to `lists[ends[u]]`: what loops and parallel arcs leave over is a
+gap. Templates for no program: `c` says only what to leave out.
 """
 
 from __future__ import annotations
@@ -37,6 +38,19 @@ def lister(c):
     """Count every `step`-th arc from `a` to `end` of vertex n into the lists they are in, or write them there."""
     directed, writing, shift = c.directed, c.writing, np.uint32(2 if c.ways else 0)
 
+    def enlist_both(n, words, base, a, end, step, rank, cursor, lists):
+        while a < end:
+            v = words[base + np.uint64(a)]
+            a = np.uint32(a + step)
+            if v == n:
+                continue
+            if writing:
+                lists[inside.atomic.add(cursor, np.uint64(n), ONE)] = v
+                lists[inside.atomic.add(cursor, np.uint64(v), ONE)] = n
+            else:
+                inside.atomic.add(cursor, np.uint64(n) + ONE, ONE)
+                inside.atomic.add(cursor, np.uint64(v) + ONE, ONE)
+
     def enlist(n, words, base, a, end, step, rank, cursor, lists):
         u = ranked(rank, n)
         while a < end:
@@ -53,7 +67,7 @@ def lister(c):
                 entry = np.uint32(entry | (np.uint32(1) if u > v else np.uint32(2)))
             lists[inside.atomic.add(cursor, np.uint64(upper), ONE)] = entry
 
-    return inlined(enlist)
+    return inlined(enlist_both if c.everyone else enlist)
 
 
 def over_tasks(c):
@@ -97,8 +111,9 @@ def over_segments(c):
 
 
 def sorted_tasks(c):
-    """As `over_tasks`, where numbers are ranks and arcs have no direction: lists are the begins of rows."""
-    writing, block = c.writing, c.block
+    """As `over_tasks`, where arcs have no direction, and numbers are ranks: lists are the begins of rows, or all of
+    them where they are of everyone."""
+    writing, everyone, block = c.writing, c.everyone, c.block
 
     def sorted_tasks(
         order, tasks, heaviest, words, page_words, first_of, vertices_of, frame_of, rank, starts, lists
@@ -121,12 +136,13 @@ def sorted_tasks(c):
                 continue
             u = np.uint32(first_of[page] + i)
             if not writing:
-                starts[np.uint64(u) + ONE] = np.uint64(np.uint32(first_from(words, base, lo, hi, u) - lo))
+                last = hi if everyone else first_from(words, base, lo, hi, u)
+                starts[np.uint64(u) + ONE] = np.uint64(np.uint32(last - lo))
                 continue
             at, a = starts[u], np.uint32(lo + lane)
             while a < hi:
                 v = words[base + np.uint64(a)]
-                if v >= u:
+                if v >= u and not everyone:
                     break
                 lists[at + np.uint64(np.uint32(a - lo))] = v
                 a = np.uint32(a + width)
@@ -136,7 +152,7 @@ def sorted_tasks(c):
 
 def sorted_segments(c):
     """The same for a piece of a heavy vertex, which begins `later[segment]` behind the first."""
-    writing, block = c.writing, c.block
+    writing, everyone, block = c.writing, c.everyone, c.block
 
     def sorted_segments(order, segments, heavy, later, words, page_words, frame_of, rank, starts, lists):
         tid = np.uint32(cuda.threadIdx.x)
@@ -146,13 +162,13 @@ def sorted_segments(c):
         u = heavy[segments[segment, 3]]
         if not writing:
             if tid == np.uint32(0):
-                count = np.uint64(np.uint32(first_from(words, base, lo, hi, u) - lo))
-                cuda.atomic.add(starts, np.uint64(u) + ONE, count)
+                last = hi if everyone else first_from(words, base, lo, hi, u)
+                cuda.atomic.add(starts, np.uint64(u) + ONE, np.uint64(np.uint32(last - lo)))
             return
         at, a = starts[u] + np.uint64(later[segment]), np.uint32(lo + tid)
         while a < hi:
             v = words[base + np.uint64(a)]
-            if v >= u:
+            if v >= u and not everyone:
                 return
             lists[at + np.uint64(np.uint32(a - lo))] = v
             a = np.uint32(a + np.uint32(block))
@@ -187,8 +203,9 @@ def unkeyed(c):
 
 
 def simplify(c):
-    """Keep each neighbour once, with all its ways; what is left over becomes NOTHING. A thread each list."""
-    shift = np.uint32(2 if c.ways else 0)
+    """Keep each neighbour once, with all its ways, and nobody as their own; what is left over becomes NOTHING. A thread
+    each list."""
+    everyone, shift = c.everyone, np.uint32(2 if c.ways else 0)
 
     def simplify(count, starts, ends, lists):
         u = np.uint32(cuda.grid(1))
@@ -198,12 +215,14 @@ def simplify(c):
         at = a
         while a < end:
             entry = lists[a]
+            a += ONE
+            if everyone and entry == u:
+                continue
             if at > starts[u] and (entry >> shift) == (lists[at - ONE] >> shift):
                 lists[at - ONE] = np.uint32(lists[at - ONE] | entry)
             else:
                 lists[at] = entry
                 at += ONE
-            a += ONE
         ends[u] = at
         while at < end:
             lists[at] = NOTHING
