@@ -340,6 +340,15 @@ def simulated_no_room_for_two_lists(tmp_path: Path) -> None:
         pk.run("triangles", graph, device="gpu", gpu_memory_limit=4096)
 
 
+@pytest.mark.parametrize("shape", ["short", "few twice", "many twice", "all alike"])
+@pytest.mark.parametrize(("ways", "everyone"), [(False, False), (True, False), (False, True)])
+def simulated_each_neighbour_once(shape: str, ways: bool, everyone: bool) -> None:
+    from gpu.lists import SHAPES, check_simplify
+
+    lengths, most = SHAPES[shape]
+    check_simplify(ways=ways, everyone=everyone, lengths=lengths, most=most)
+
+
 # ---- common
 
 

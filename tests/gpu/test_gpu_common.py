@@ -11,6 +11,7 @@ import pytest
 import oracle
 import penstock as pk
 from engine.test_common import expected, own, random_graph
+from gpu.lists import SHAPES, check_simplify
 from penstock.engine.program import NEVER
 from places import GPU_PLACES, at
 
@@ -27,6 +28,16 @@ def test_own_program(tmp_path: Path, place: str, order: str, undirected: bool) -
         assert result.stats["device"] == "gpu"
         assert result.to_dict() == expected(g, **options), options
     assert at(place, partial(pk.run, own(), graph, enough=2, max_iter=3)).to_dict() == expected(g, 3, enough=2)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(("ways", "everyone"), [(False, False), (True, False), (False, True)])
+def test_each_neighbour_once(ways: bool, everyone: bool) -> None:
+    lengths, most = SHAPES["many twice"]
+    for factor in (1, 40):  # one block, and two
+        check_simplify(ways=ways, everyone=everyone, lengths=lengths * factor, most=most)
+    for lengths, most in SHAPES.values():
+        check_simplify(ways=ways, everyone=everyone, lengths=lengths, most=most)
 
 
 @pytest.mark.gpu

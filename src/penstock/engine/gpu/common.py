@@ -12,17 +12,16 @@ from penstock.engine.cpu.parts import read_column
 from penstock.engine.gpu.held import blocks
 from penstock.engine.gpu.kernels import common as templates
 from penstock.engine.gpu.kernels import sweep
+from penstock.engine.gpu.listing import lists_for, plan_lists
 from penstock.engine.gpu.lists import Lists, Sizes
 from penstock.engine.gpu.parts import State, kernels_of, nothing
-from penstock.engine.gpu.passing import ENTRY, Passing, least_bytes, share_out, shared_bytes
-from penstock.engine.gpu.plan import SLACK, DevicePlan
+from penstock.engine.gpu.passing import Passing
+from penstock.engine.gpu.plan import DevicePlan
 from penstock.engine.pairing import longest_list
 from penstock.engine.plan import Plan, number_dtype, read_dtype
 from penstock.engine.program import Common, looks
 from penstock.engine.vectors import Slots
-from penstock.errors import DoesNotFit
 from penstock.memory.card import Card
-from penstock.memory.frames import DevicePages
 from penstock.memory.tasks import BLOCK
 from penstock.observe.progress import progress
 from penstock.store.reader import Store
@@ -32,27 +31,14 @@ if TYPE_CHECKING:
 
 
 def make_common_plan(program: Common, store: Store, slots: int, limit: int, ranges: int | None = None) -> DevicePlan:
-    """The state is there, and all lists, beside a few pages that they are made of; or lists that the host makes, in as
-    many ranges as it takes, or `ranges`. Refuse what cannot fit."""
-    number, side, sizes = number_dtype(store), store.direction("out"), Sizes(store, everyone=True)
+    """The state is there; what it begins with, and lists of everyone, as they have room."""
+    number, sizes = number_dtype(store), Sizes(store, everyone=True)
     vectors = sum(kind.itemsize for kind in program.fields().values())
     reads = sum(number.itemsize if name == "neighbours" else read_dtype(store, name).itemsize
                 for name in program.stored_reads())  # fmt: skip
-    state = slots * vectors + 8 * (store.active + 1) + 4 + 2 * SLACK
-    entries, least = sizes.entries, DevicePages.least(side, ())
-    longest = max(1, longest_list(store, entries))
-    in_ranges, whole = state + max(slots * reads, least_bytes(longest)), state + slots * reads + sizes.nbytes
-    smallest = min(in_ranges, whole + least) if not ranges else in_ranges
-    if smallest > limit:
-        what = f"the state of {program.name} with its longest lists on the GPU"
-        raise DoesNotFit(what, needed=smallest, limit=limit, setting="gpu_memory_limit")
-    if whole + least <= limit and not ranges:
-        return DevicePlan(1, 1, whole, DevicePages.needed(side, ()), least, limit, smallest)
-    held, passing = share_out(limit - state, entries, longest, ranges)
-    lists = shared_bytes(held, passing)
-    return DevicePlan(
-        max(1, -(-entries // held)), 1, state + lists, ENTRY * entries, 0, limit, smallest, lists_bytes=lists,
-        reads_bytes=slots * reads,
+    return plan_lists(
+        program.name, store, sizes, limit, fixed=slots * vectors, reads=slots * reads,
+        longest=longest_list(store, sizes.entries), ranges=ranges,
     )  # fmt: skip
 
 
@@ -156,17 +142,10 @@ def run(
     """Passes until `until` says so; one without it."""
     from penstock.engine.engine import Outcome
 
-    device, stats, store, forced = engine.gpu, engine.stats, engine.store, engine.settings.state_ranges
-    planned = make_common_plan(program, store, slots.count, device.ledger.limit, forced)
+    device, stats, store = engine.gpu, engine.stats, engine.store
+    planned = make_common_plan(program, store, slots.count, device.ledger.limit, engine.settings.state_ranges)
     engine.device_plans.append(planned)
-    lists: Lists | Passing
-    if planned.lists_bytes:
-        device.close_pages()  # who has no room to make lists of them has none to spare
-        what = f"{program.name} on the GPU"
-        lists = Passing(engine, device, plan, ways=False, everyone=True, ranges=forced, what=what)
-    else:
-        device.make_room(planned.state_bytes, planned.least_bytes, [store.direction("out")], (), "resident")
-        lists = Lists(engine, device, Sizes(store, everyone=True), ways=False)
+    lists = lists_for(engine, device, program.name, plan, planned, Sizes(store, everyone=True))
     with stats.phase("prepare"):
         held = CommonRun(engine, device, program, lists, params, slots, vectors)
     try:

@@ -111,7 +111,7 @@ class Sizes:
         self.everyone, self.ranked = everyone, not everyone and store.meta["order"] != "degree"
         self.in_order = in_order(store, everyone=everyone)
         self.keys = 0 if self.in_order else min(self.entries, max(SORTED, longest_list(store, self.entries)))
-        self.items = item_count(self.entries)
+        self.items = 1 if everyone else item_count(self.entries)
         self.segments = max(1, len(cut(store.direction("out")).segments))
         # CuPy takes as much again as it sorts or adds up.
         self.scratch = 8 * max(self.keys, active + 1)
@@ -228,8 +228,8 @@ class Lists:
             if not entries:
                 continue
             plain("keys")(
-                self.stream, blocks(hi - lo), BLOCK, np.uint32(lo), np.uint32(hi), self.starts.arg, self.lists.arg,
-                self.keys.arg,
+                self.stream, blocks(entries), BLOCK, np.uint64(entries), np.uint32(lo), np.uint32(hi), self.starts.arg,
+                self.lists.arg, self.keys.arg,
             )  # fmt: skip
             self.stream.synchronize()
             gpu.sort(self.keys.array[:entries])

@@ -14,19 +14,18 @@ from penstock.engine.cpu.parts import read_column
 from penstock.engine.gpu.functions import Kernel, gpu_adapters, make_kernel
 from penstock.engine.gpu.held import blocks
 from penstock.engine.gpu.kernels import pair as templates
+from penstock.engine.gpu.listing import lists_for, plan_lists
 from penstock.engine.gpu.lists import Lists, Part, Sizes, plain
-from penstock.engine.gpu.passing import ENTRY, Passing, least_bytes, share_out, shared_bytes
-from penstock.engine.gpu.plan import SLACK, DevicePlan
+from penstock.engine.gpu.passing import Passing
+from penstock.engine.gpu.plan import DevicePlan
 from penstock.engine.pairing import entry_dtype, has_ways, longest_simple
 from penstock.engine.plan import Plan, read_dtype
 from penstock.engine.program import Pair
 from penstock.engine.vectors import Slots
-from penstock.errors import DoesNotFit
 from penstock.memory import gpu
 from penstock.memory.card import Array, Card
 from penstock.memory.device import inlined
 from penstock.memory.fingerprint import fingerprint
-from penstock.memory.frames import DevicePages
 from penstock.memory.tasks import BLOCK
 from penstock.observe.progress import Progress, progress
 from penstock.store.reader import Store
@@ -65,29 +64,15 @@ def _settle_kernel(program: Pair, *, ways: bool) -> Kernel:
 
 
 def make_pair_plan(program: Pair, store: Store, slots: int, limit: int, ranges: int | None = None) -> DevicePlan:
-    """Counts and state are there, and all lists beside a few pages; or, where those do not fit, ranges of the lists
-    that the host makes, as many as it takes, or `ranges`. Refuse what cannot fit."""
-    side, counts = store.direction("out"), 8 * templates.SPREAD
+    """Counts and state are there, and lists as they have room."""
+    sizes, counts = Sizes(store), 8 * templates.SPREAD
     if program.per_vertex:
         counts += slots * 8 * (2 if has_ways(program, store) else 1)
         counts += slots * sum(kind.itemsize for kind in program.fields().values())
         counts += slots * sum(read_dtype(store, name).itemsize for name in program.stored_reads())
         counts += 2 * 4 * slots if "neighbours" in program.reads else 0
-    sizes, least = Sizes(store), DevicePages.least(side, ())
-    state = counts + 8 * (store.active + 1) + 4 * (store.active if sizes.ranked else 1) + 2 * SLACK
-    longest = max(1, longest_simple(store, sizes.entries))
-    in_ranges, whole = state + least_bytes(longest), counts + sizes.nbytes
-    smallest = min(in_ranges, whole + least) if not ranges else in_ranges
-    if smallest > limit:
-        what = f"the state of {program.name} with its longest lists on the GPU"
-        raise DoesNotFit(what, needed=smallest, limit=limit, setting="gpu_memory_limit")
-    if whole + least <= limit and not ranges:
-        return DevicePlan(1, 1, whole, DevicePages.needed(side, ()), least, limit, smallest)
-    held, passing = share_out(limit - state, sizes.entries, longest, ranges)
-    lists = shared_bytes(held, passing)
-    return DevicePlan(
-        max(1, -(-sizes.entries // held)), 1, state + lists, ENTRY * sizes.entries, 0, limit, smallest,
-        lists_bytes=lists,
+    return plan_lists(
+        program.name, store, sizes, limit, fixed=counts, longest=longest_simple(store, sizes.entries), ranges=ranges
     )  # fmt: skip
 
 
@@ -212,16 +197,10 @@ def run(
 
         stats.note(device="cpu", why_not_gpu=why)
         return cpu.run(engine, program, plan, params, slots, vectors, active, until)
-    forced, ways = engine.settings.state_ranges, has_ways(program, store)
-    planned = make_pair_plan(program, store, slots.count, device.ledger.limit, forced)
+    ways = has_ways(program, store)
+    planned = make_pair_plan(program, store, slots.count, device.ledger.limit, engine.settings.state_ranges)
     engine.device_plans.append(planned)
-    lists: Lists | Passing
-    if planned.lists_bytes:
-        device.close_pages()  # who has no room for all lists has none to spare
-        lists = Passing(engine, device, plan, ways=ways, ranges=forced, what=f"{program.name} on the GPU")
-    else:
-        device.make_room(planned.state_bytes, planned.least_bytes, [store.direction("out")], (), "resident")
-        lists = Lists(engine, device, Sizes(store), ways=ways)
+    lists = lists_for(engine, device, program.name, plan, planned, Sizes(store), ways=ways)
     held = PairRun(engine, device, program, lists, params, slots)
     try:
         with stats.phase("prepare"):

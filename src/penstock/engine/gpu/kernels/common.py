@@ -5,22 +5,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from penstock.engine.gpu.kernels.lists import ONE
+from penstock.engine.gpu.kernels.lists import ONE, owner
 from penstock.engine.gpu.kernels.pair import lower_bound
-from penstock.memory.device import inlined
 from penstock.memory.gpu import WARP, cuda
-
-
-@inlined
-def owner(starts, u, end, place):
-    """Of the lists `u` to `end`, the one that the entry at this place is in."""
-    while end - u > np.uint32(1):
-        middle = np.uint32(u + ((end - u) >> np.uint32(1)))
-        if starts[middle] <= place:
-            u = middle
-        else:
-            end = middle
-    return u
 
 
 def edges(c):

@@ -34,6 +34,31 @@ def first_from(words, base, lo, hi, least):
     return lo
 
 
+@inlined
+def owner(starts, u, end, place):
+    """Of the lists `u` to `end`, the one that the entry at this place is in."""
+    while end - u > np.uint32(1):
+        middle = np.uint32(u + ((end - u) >> np.uint32(1)))
+        if starts[middle] <= place:
+            u = middle
+        else:
+            end = middle
+    return u
+
+
+@inlined
+def add_up(shared, tid, block):
+    """Every number of a block, with those before it."""
+    step = np.uint32(1)
+    inside.syncthreads()
+    while step < block:
+        more = shared[tid - step] if tid >= step else np.uint32(0)
+        inside.syncthreads()
+        shared[tid] += more
+        inside.syncthreads()
+        step = np.uint32(step << np.uint32(1))
+
+
 def lister(c):
     """Count every `step`-th arc from `a` to `end` of vertex n into the lists they are in, or write them there."""
     directed, writing, shift = c.directed, c.writing, np.uint32(2 if c.ways else 0)
@@ -177,16 +202,14 @@ def sorted_segments(c):
 
 
 def keys(c):
-    """What sorts like the lists `lo` to `hi`: the list above, the entry below; a thread each list."""
+    """What sorts like the lists `lo` to `hi`: the list above, the entry below."""
 
-    def keys(lo, hi, starts, lists, found):
-        u = np.uint64(lo) + np.uint64(cuda.grid(1))
-        if u >= np.uint64(hi):
+    def keys(count, lo, hi, starts, lists, found):
+        k = np.uint64(cuda.blockIdx.x) * np.uint64(cuda.blockDim.x) + np.uint64(cuda.threadIdx.x)
+        if k >= count:
             return
-        base, a, end = starts[lo], starts[u], starts[u + ONE]
-        while a < end:
-            found[a - base] = ((u - np.uint64(lo)) << np.uint64(32)) | np.uint64(lists[a])
-            a += ONE
+        at = starts[lo] + k
+        found[k] = (np.uint64(np.uint32(owner(starts, lo, hi, at) - lo)) << np.uint64(32)) | np.uint64(lists[at])
 
     return keys
 
@@ -202,31 +225,91 @@ def unkeyed(c):
     return unkeyed
 
 
-def simplify(c):
-    """Keep each neighbour once, with all its ways, and nobody as their own; what is left over becomes NOTHING. A thread
-    each list."""
+def keeper(c):
+    """What becomes of the entry at `a` of list u, from `first` to before `end`: itself, with all ways of those that are
+    the same; NOTHING, if one of them was before it, or it is u. Entries before it may be written meanwhile."""
     everyone, shift = c.everyone, np.uint32(2 if c.ways else 0)
 
+    def kept(u, first, a, end, lists):
+        entry = lists[a]
+        if everyone and entry == u:
+            return NOTHING
+        if a > first and (lists[a - ONE] >> shift) == (entry >> shift):
+            return NOTHING
+        b = a + ONE
+        while shift and b < end and (lists[b] >> shift) == (entry >> shift):
+            entry = np.uint32(entry | lists[b])
+            b += ONE
+        return entry
+
+    return inlined(kept)
+
+
+def simplify(c):
+    """Keep each neighbour once, with all its ways, and nobody as their own; what is left over becomes NOTHING. A thread
+    each list; then all threads of a block one after the other of those that are long. In the order of degrees these are
+    side by side, so lists side by side are of different blocks."""
+    kept, block, narrow = keeper(c), c.block, np.uint64(c.narrow)
+
     def simplify(count, starts, ends, lists):
-        u = np.uint32(cuda.grid(1))
-        if u >= count:
-            return
-        a, end = starts[u], starts[np.uint64(u) + ONE]
-        at = a
-        while a < end:
-            entry = lists[a]
-            a += ONE
-            if everyone and entry == u:
-                continue
-            if at > starts[u] and (entry >> shift) == (lists[at - ONE] >> shift):
-                lists[at - ONE] = np.uint32(lists[at - ONE] | entry)
+        long = cuda.shared.array(block, np.uint32)
+        before = cuda.shared.array(block, np.uint32)
+        found = cuda.shared.array(2, np.uint32)
+        tid = np.uint32(cuda.threadIdx.x)
+        if tid == np.uint32(0):
+            found[0] = found[1] = np.uint32(0)
+        cuda.syncthreads()
+        u = np.uint64(tid) * np.uint64(cuda.gridDim.x) + np.uint64(cuda.blockIdx.x)
+        if u < np.uint64(count):
+            first, end = starts[u], starts[u + ONE]
+            if end - first > narrow:
+                long[cuda.atomic.add(found, 0, np.uint32(1))] = np.uint32(u)
             else:
-                lists[at] = entry
-                at += ONE
-        ends[u] = at
-        while at < end:
-            lists[at] = NOTHING
-            at += ONE
+                at = a = first
+                while a < end:
+                    entry = kept(np.uint32(u), first, a, end, lists)
+                    if entry != NOTHING:
+                        lists[at] = entry
+                        at += ONE
+                    a += ONE
+                ends[u] = at
+                while at < end:
+                    lists[at] = NOTHING
+                    at += ONE
+        cuda.syncthreads()
+        k, many, gaps = np.uint32(0), found[0], np.uint32(0)
+        while k < many:
+            u = np.uint64(long[k])
+            first, end = starts[u], starts[u + ONE]
+            at = a = first
+            while a < end:
+                mine, entry = a + np.uint64(tid), NOTHING
+                if mine < end:
+                    entry = kept(np.uint32(u), first, mine, end, lists)
+                    if entry == NOTHING:
+                        cuda.atomic.add(found, 1, np.uint32(1))
+                cuda.syncthreads()
+                now = found[1]
+                if now == gaps and at == a:
+                    if entry != NOTHING:
+                        lists[mine] = entry
+                    at = min(at + np.uint64(block), end)
+                else:
+                    gaps = now
+                    before[tid] = np.uint32(entry != NOTHING)
+                    add_up(before, tid, block)
+                    if entry != NOTHING:
+                        lists[at + np.uint64(before[tid]) - ONE] = entry
+                    at += np.uint64(before[block - 1])
+                a += np.uint64(block)
+                cuda.syncthreads()
+            if tid == np.uint32(0):
+                ends[u] = at
+            at += np.uint64(tid)
+            while at < end:
+                lists[at] = NOTHING
+                at += np.uint64(block)
+            k = np.uint32(k + np.uint32(1))
 
     return simplify
 
