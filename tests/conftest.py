@@ -3,6 +3,7 @@ compiler took is said at the end."""
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections.abc import Iterator
@@ -23,6 +24,9 @@ for name in [name for name in os.environ if name.startswith("PENSTOCK_")]:
 
 # A job in the background is started with interrupts ignored, and so are all processes that it starts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# The compiler makes many objects and few cycles: looking for these as often as Python does takes a tenth of its time.
+gc.set_threshold(100_000, 50, 100)
 
 # The first example of a property may compile a kernel, which is no sign of a slow test.
 settings.register_profile("penstock", deadline=None, suppress_health_check=[HealthCheck.too_slow])

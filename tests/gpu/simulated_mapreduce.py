@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -220,6 +221,16 @@ def test_two_stages_are_sorted_and_grouped_there(options: dict[str, Any]) -> Non
             assert "use method='fused'" in there.stats["why_not_gpu"]
             assert "why_not_gpu" not in here.stats
             assert "gpu" not in here.stats["mapreduce"]
+
+
+def test_two_stages_have_what_a_loaded_graph_leaves(tmp_path: Path) -> None:
+    limit = 1_000_000
+    with pk.generate("ring", tmp_path / "g.pen", vertices=3000, page_size=4096) as graph:
+        graph.load(device="gpu", gpu_memory_limit=limit)
+        assert graph.card is not None
+        options = {"method": "mapreduce", "device": "gpu", "gpu_memory_limit": limit, "stop": "fixed", "max_iter": 1}
+        stats = gimv.pagerank(graph, **options).stats["mapreduce"]
+        assert stats["gpu"]["memory_limit"] == limit - graph.card.ledger.used
 
 
 def test_two_stages_where_nobody_asked(monkeypatch: pytest.MonkeyPatch) -> None:

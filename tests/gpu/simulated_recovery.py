@@ -23,6 +23,7 @@ from penstock.memory import tasks  # noqa: E402
 tasks.BLOCK, tasks.HEAVY, tasks.SEGMENT = 4, 60, 256
 
 import penstock as pk  # noqa: E402
+from engine.test_common import own as strong  # noqa: E402
 from penstock.algorithms import pagerank  # noqa: E402
 from penstock.config import settings  # noqa: E402
 from penstock.engine.engine import Engine  # noqa: E402
@@ -113,6 +114,14 @@ def test_runs_that_fail_give_back_what_they_took(graph: Graph) -> None:
             pk.run(replace(good, init=init), graph, threads=2, max_iter=1)
     gc.collect()
     assert graph.card.ledger.used == before
+    graph.unload()
+    graph.load(device="gpu", threads=2)
+    assert graph.card is not None
+    before = graph.card.ledger.used
+    with pytest.raises(ValueError, match="a mistake") as kept:  # who keeps the error keeps all that was on the way
+        pk.run(strong(init=init), graph, threads=2)
+    assert graph.card.ledger.used == before
+    assert kept.value.__traceback__ is not None
     graph.unload()
     graph.load("out", device="gpu", threads=2)
     with graph.store.direction("in").path("pages", 0).open("r+b") as file:

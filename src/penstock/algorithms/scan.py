@@ -227,17 +227,19 @@ class Clusters:
 
     def hubs(self) -> np.ndarray:
         """Of those in no cluster, who has neighbours in several."""
-        vectors, count = self.job.engine.vectors, len(self.cluster)
-        low, high = (vectors.make(count, self.cluster.dtype, name) for name in ("low", "high"))
+        engine, kind = self.job.engine, self.cluster.dtype
+        engine.make_room(2 * self.cluster.nbytes)
+        low, high = (engine.vectors.make(len(self.cluster), kind, name) for name in ("low", "high"))
         low[:] = self.none
-        program = neighbouring(self.cluster.dtype)
-        self.job.engine.run(program, vectors={"cluster": self.cluster, "low": low, "high": high})
+        engine.run(neighbouring(kind), vectors={"cluster": self.cluster, "low": low, "high": high})
         found = self._flags("hubs")
         np.less(low, high, out=found)
         return found
 
     def _flags(self, what: str) -> np.ndarray:
-        return self.job.engine.vectors.make(len(self.cluster), np.bool_, what)
+        engine, count = self.job.engine, len(self.cluster)
+        engine.make_room(count)
+        return engine.vectors.make(count, np.bool_, what)
 
 
 def name_dtype(store: Store) -> np.dtype:

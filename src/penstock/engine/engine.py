@@ -282,6 +282,14 @@ class Engine:
             self._gpu = Card(self.store, self.settings, self.ledger)
         return self._gpu
 
+    @property
+    def spare_gpu_memory(self) -> int | None:
+        """What others than programs may take of the GPU: where the graph was loaded to it, what that has left."""
+        if self._gpu is None or not self._lent:
+            return self.settings.gpu_memory_limit
+        self._gpu.drop_spare()
+        return max(1, self._gpu.ledger.free)
+
     def _metered(self, numbers: Sequence[int]) -> Meters:
         """What counts the energy of these GPUs in all phases `run`; one that several devices share counts once."""
         from penstock.memory import gpu
@@ -392,6 +400,8 @@ class Engine:
 
     def make_room(self, nbytes: int) -> None:
         """For a result: let pages go that are there for later programs, if there is no room for so much beside them."""
+        if self.used_gpu:
+            self.sources |= self.gpu.sources
         self._make_room(nbytes)
         if self.ledger.free < nbytes and self.used_gpu:
             self.gpu.close_pages()

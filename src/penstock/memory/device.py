@@ -73,14 +73,14 @@ class _KeyedCache(Keyed, FunctionCache):
 
 def template_kernel(function: Any, key: str, **flags: Any) -> Any:
     """A serial kernel from a function that closes over a program's functions, cached under `key`."""
-    made = njit(nogil=True, error_model="numpy", **flags)(function)
+    made = njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True, **flags)(function)
     made._cache = _KeyedCache(function, key)
     return made
 
 
 def inlined(function: Any, **flags: Any) -> Any:
     """A plain Python function that kernels may call: compiled into each of them, and still callable from Python."""
-    return register_jitable(error_model="numpy", **flags)(function)
+    return register_jitable(error_model="numpy", no_cfunc_wrapper=True, **flags)(function)
 
 
 _REPLACED: set[Any] = set()

@@ -102,7 +102,7 @@ def make_job(graph: Graph, method: str, name: str, notes: Mapping[str, Any], opt
         from penstock.algorithms.gimv.stages import TwoStage
 
         job.engine.close()
-        job.engine = TwoStage(graph.store, chosen, job.stats)
+        job.engine = TwoStage(graph.store, chosen, job.stats, card=graph.card)
         for key, value in given.items():
             setattr(job.engine, key, value)
     return job

@@ -87,7 +87,7 @@ def run(
             max_temp_directory_size=engine.settings.max_temp_directory_size,
             threads=engine.settings.threads,
             device=engine.settings.device,
-            gpu_memory_limit=engine.settings.gpu_memory_limit,
+            gpu_memory_limit=engine.spare_gpu_memory,
             chunk_size=engine.chunk_size,
             force_out_of_core=engine.force_out_of_core,
         ) as mr,

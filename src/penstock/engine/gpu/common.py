@@ -30,14 +30,16 @@ if TYPE_CHECKING:
     from penstock.engine.engine import Engine, Outcome, Until
 
 
-def make_common_plan(program: Common, store: Store, slots: int, limit: int, ranges: int | None = None) -> DevicePlan:
+def make_common_plan(
+    program: Common, store: Store, slots: int, limit: int, ranges: int | None = None, *, seeds: int = 0
+) -> DevicePlan:
     """The state is there; what it begins with, and lists of everyone, as they have room."""
     number, sizes = number_dtype(store), Sizes(store, everyone=True)
     vectors = sum(kind.itemsize for kind in program.fields().values())
     reads = sum(number.itemsize if name == "neighbours" else read_dtype(store, name).itemsize
                 for name in program.stored_reads())  # fmt: skip
     return plan_lists(
-        program.name, store, sizes, limit, fixed=slots * vectors, reads=slots * reads,
+        program.name, store, sizes, limit, fixed=slots * vectors, reads=slots * reads + 8 * seeds,
         longest=longest_list(store, sizes.entries), ranges=ranges,
     )  # fmt: skip
 
@@ -61,6 +63,8 @@ class CommonRun:
             program, templates, sweep, init=program.init, least=program.least, edge=program.edge,
             vertex=program.vertex or nothing,
         )  # fmt: skip
+        self.at_home = False
+        """Whether the host has had the last of the state."""
         self._vectors = vectors
         host = tuple(
             vectors[name] if name in vectors else engine.vectors.make(slots.count, kind, name)
@@ -74,22 +78,19 @@ class CommonRun:
     def initialise(self, state: int) -> None:
         """The lists; the state; then lists that pass have what is left. `state`: what all that takes besides pages."""
         program, vectors = self.program, self._vectors
+        names = program.stored_reads() if set(program.state) - set(vectors) else ()
+        # Before the lists: pages that they are made of may take all the memory of the host.
+        columns = {name: self._read(name) for name in names if name != "neighbours"}
         self.lists.orient(state)
         self.state.upload()
-        if set(program.state) - set(vectors):
-            names = program.stored_reads()
-            self.state.initialise([self._read(name) for name in names], self.given())
+        if names:
+            count = self.slots.count
+            reads = (self.lists.lengths(count) if name == "neighbours" else columns.pop(name) for name in names)
+            self.state.initialise(reads, self.given())
         self.lists.place()
 
     def _read(self, name: str) -> np.ndarray:
-        engine, slots = self.engine, self.slots
-        if name in self._vectors:
-            return self._vectors[name]
-        if name != "neighbours":
-            return read_column(engine, slots, name)
-        found = engine.vectors.make(slots.count, number_dtype(engine.store), name)
-        self.lists.lengths(found[: slots.active])
-        return found
+        return self._vectors[name] if name in self._vectors else read_column(self.engine, self.slots, name)
 
     def one_pass(self) -> None:
         """All edges, then all vertices."""
@@ -119,10 +120,10 @@ class CommonRun:
         if not looks(until) or not self.step:
             return until(self.step, np.inf)
         self.state.download()
-        over = until(self.step, np.inf)
-        if not over:
+        self.at_home = until(self.step, np.inf)
+        if not self.at_home:
             self.state.upload()
-        return over
+        return self.at_home
 
     def close(self) -> None:
         self.lists.close()
@@ -143,7 +144,8 @@ def run(
     from penstock.engine.engine import Outcome
 
     device, stats, store = engine.gpu, engine.stats, engine.store
-    planned = make_common_plan(program, store, slots.count, device.ledger.limit, engine.settings.state_ranges)
+    limit, forced = device.ledger.limit, engine.settings.state_ranges
+    planned = make_common_plan(program, store, slots.count, limit, forced, seeds=len(slots.seeds))
     engine.device_plans.append(planned)
     lists = lists_for(engine, device, program.name, plan, planned, Sizes(store, everyone=True))
     with stats.phase("prepare"):
@@ -159,8 +161,9 @@ def run(
                 if until is None:
                     break
         figures = held.lists.figures
-        with stats.phase("copy back"):
-            held.state.download()
+        if not held.at_home:
+            with stats.phase("copy back"):
+                held.state.download()
     finally:
         held.close()
     return Outcome(dict(zip(program.state, held.state.host, strict=True)), slots, held.step, 0.0, totals=figures)

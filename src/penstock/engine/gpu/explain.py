@@ -170,7 +170,7 @@ def device_plan(program: Program, store: Store, slots: int, limit: int, settings
     if isinstance(program, Common):
         from penstock.engine.gpu.common import make_common_plan
 
-        return make_common_plan(program, store, slots, limit, settings.state_ranges)
+        return make_common_plan(program, store, slots, limit, settings.state_ranges, seeds=seeds)
     from penstock.engine.gpu.pair import make_pair_plan
 
     assert isinstance(program, Pair)

@@ -16,6 +16,7 @@ from penstock.engine.gpu.kernels import pair as using
 from penstock.engine.gpu.plan import SLACK
 from penstock.engine.gpu.rows import segment_places
 from penstock.engine.pairing import longest_list, whole_entries
+from penstock.engine.plan import number_dtype
 from penstock.memory import gpu
 from penstock.memory.card import Array, Card
 from penstock.memory.fingerprint import fingerprint
@@ -257,11 +258,11 @@ class Lists:
         )
         yield Pass(self.stream, theirs, self.items.arg, int(gpu.download(self.found.array)[0]))
 
-    def lengths(self, out: np.ndarray) -> None:
-        """How long they are."""
-        for lo in range(0, self.count, _SOME):
-            some = slice(lo, min(lo + _SOME, self.count))
-            out[some] = gpu.download(self.ends.array[some]) - gpu.download(self.starts.array[some])
+    def lengths(self, slots: int) -> Array:
+        """How long they are, by slot."""
+        found = self.device.full(slots, 0, number_dtype(self.store), "reads")
+        plain("lengths")(self.stream, blocks(self.count), BLOCK, np.uint32(self.count), *self.bounds, found.arg)
+        return found
 
     def entries_of(self, part: Part) -> int:
         """How many entries the lists of a part have, gaps and all."""

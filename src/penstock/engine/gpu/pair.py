@@ -166,6 +166,7 @@ class PairRun:
             tuple(array.arg for array in self.state), tuple(array.arg for array in self.reads), params, scalars.arg,
         )  # fmt: skip
         stream.synchronize()
+        self.engine.make_room(sum(mine.array.nbytes for mine in self.state))
         found = {}
         for name, mine in zip(self.program.state, self.state, strict=True):
             found[name] = gpu.download(mine.array, self.engine.vectors.make(slots.count, mine.array.dtype, name))

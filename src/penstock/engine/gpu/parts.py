@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from types import ModuleType
 from typing import Any
 
@@ -77,28 +78,27 @@ class State:
         for mine, array in zip(self.fields, self.host, strict=True):
             gpu.fill(mine.array, array)
 
-    def initialise(self, reads: list[np.ndarray], params: tuple[Any, ...]) -> None:
-        """Give all slots their first values, then the seeds theirs."""
-        device, slots, stream = self.device, self.slots, self.device.stream
-        held = [device.upload(array, "reads") for array in reads]
-        args = (self.args, tuple(array.arg for array in held), params, self.scalars.arg, self._unused.arg)
-        count, zero = slots.count, np.uint32(0)
-        self.kernels.initialise(stream, blocks(count), BLOCK, zero, np.uint32(count), zero, *args)
-        if slots.seeds:
-            places = np.array([slots.of(number) for number in slots.seeds], np.uint32)
-            seeds = self._also(held, device.upload(places, "seeds"))
-            numbers = self._also(held, device.upload(np.arange(1, len(places) + 1, dtype=np.uint32), "seeds"))
-            self.kernels.initialise_seeds(
-                stream, blocks(len(places)), BLOCK, seeds.arg, numbers.arg, zero, np.uint32(count), *args
-            )
-        stream.synchronize()
-        for array in held:
-            array.release()
+    def initialise(self, reads: Iterable[np.ndarray | Array], params: tuple[Any, ...]) -> None:
+        """Give all slots their first values, then the seeds theirs. `reads`, which may be there already, go."""
+        slots, stream = self.slots, self.device.stream
+        with ExitStack() as leaving:
 
-    @staticmethod
-    def _also(held: list[Array], array: Array) -> Array:
-        held.append(array)
-        return array
+            def there(array: np.ndarray | Array, what: str) -> Any:
+                held = array if isinstance(array, Array) else self.device.upload(array, what)
+                leaving.callback(held.release)
+                return held.arg
+
+            given = tuple(there(array, "reads") for array in reads)
+            args = (self.args, given, params, self.scalars.arg, self._unused.arg)
+            count, zero = slots.count, np.uint32(0)
+            self.kernels.initialise(stream, blocks(count), BLOCK, zero, np.uint32(count), zero, *args)
+            if slots.seeds:
+                places = np.array([slots.of(number) for number in slots.seeds], np.uint32)
+                seeds = there(places, "seeds"), there(np.arange(1, len(places) + 1, dtype=np.uint32), "seeds")
+                self.kernels.initialise_seeds(
+                    stream, blocks(len(places)), BLOCK, *seeds, zero, np.uint32(count), *args
+                )  # fmt: skip
+            stream.synchronize()
 
     def download(self) -> None:
         """To where the host has it."""

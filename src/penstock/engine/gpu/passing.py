@@ -13,7 +13,7 @@ from penstock.engine.cpu.oriented import Oriented
 from penstock.engine.gpu.lists import Part, Pass, item_count, lengths_of, list_items
 from penstock.engine.gpu.plan import SLACK
 from penstock.engine.pairing import SPILLING
-from penstock.engine.plan import Plan
+from penstock.engine.plan import Plan, number_dtype
 from penstock.errors import DoesNotFit
 from penstock.memory import gpu
 from penstock.memory.card import Array, Card
@@ -191,9 +191,11 @@ class Passing:
         assert self._oriented is not None
         return self._everyone and self._fits >= self._oriented.entries
 
-    def lengths(self, out: np.ndarray) -> None:
-        """How long they are."""
-        np.subtract(self.offsets[1:], self.offsets[:-1], out=out, casting="unsafe")
+    def lengths(self, slots: int) -> np.ndarray:
+        """How long they are, by slot."""
+        found = self.engine.vectors.make(slots, number_dtype(self.engine.store), "neighbours")
+        np.subtract(self.offsets[1:], self.offsets[:-1], out=found[: self.count], casting="unsafe")
+        return found
 
     def entries_of(self, part: Part) -> int:
         """How many entries the lists of a part have."""

@@ -314,6 +314,17 @@ def simplify(c):
     return simplify
 
 
+def lengths(c):
+    """How long they are."""
+
+    def lengths(count, starts, ends, found):
+        u = np.uint32(cuda.grid(1))
+        if u < count:
+            found[u] = np.uint32(ends[u] - starts[u])
+
+    return lengths
+
+
 def degrees(c):
     """Add how many neighbours each vertex has: a thread each list, of a window that begins with entry `base`."""
     shift = np.uint32(2 if c.ways else 0)
