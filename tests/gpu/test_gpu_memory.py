@@ -26,6 +26,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "cdlp": {"max_iter": 2},
     "kcore": {},
     "triangles": {},
+    "scan": {},
 }
 ROUNDED = 1 << 16
 """What CuPy's own operations may take for a moment beside what is planned."""
@@ -73,6 +74,21 @@ def test_a_limit_bounds_what_is_allocated(graph: Graph, name: str, monkeypatch: 
     assert stats["device"] == "gpu"
     assert 0.5 * stats["gpu"]["ledger_peak"] < count.most <= limit + ROUNDED
     assert count.now == 0
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", ["triangles", "scan"])
+def test_lists_are_sorted_in_what_is_planned(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the least memory in which all of them are made on the GPU: arcs with a direction are not in their order."""
+    with pk.generate("kron", tmp_path / "d.pen", scale=15, seed=4, page_size=64 << 10) as directed:
+        told = pk.explain(name, directed, device="gpu", gpu_memory_limit=1 << 30).stages[0].gpu
+        assert told is not None
+        limit = told.plan.state_bytes + told.plan.least_bytes
+        count = Count(monkeypatch)
+        figures = pk.run(name, directed, device="gpu", gpu_memory_limit=limit).stats["gpu"]
+        assert figures["plans"][0]["lists_bytes"] == 0
+        assert figures["ledger_peak"] <= limit
+        assert count.most <= limit + ROUNDED
 
 
 @pytest.mark.gpu

@@ -114,8 +114,8 @@ class Sizes:
         self.keys = 0 if self.in_order else min(self.entries, max(SORTED, longest_list(store, self.entries)))
         self.items = 1 if everyone else item_count(self.entries)
         self.segments = max(1, len(cut(store.direction("out")).segments))
-        # CuPy takes as much again as it sorts or adds up.
-        self.scratch = 8 * max(self.keys, active + 1)
+        # CuPy takes as much again as it sorts or adds up, and to sort some to count in.
+        self.scratch = max(8 * self.keys + self.keys // 4, 8 * (active + 1))
         self.nbytes = (
             8 * (2 * active + 2) + 4 * self.entries + 8 * self.keys + self.scratch + 8 * self.items
             + 4 * self.segments + (4 * active if self.ranked else 0) + SLACK
