@@ -262,7 +262,7 @@ def exits() -> list[str]:
     rows = [
         ("0", "done"), ("1", "a check failed, or the store is damaged"), ("2", "bad usage or bad input"),
         ("3", "does not fit in memory, or the disk is full"), ("70", "a bug; `--debug` shows where"),
-        ("130, 143", "interrupted, terminated"),
+        ("129, 130, 143", "terminal closed, interrupted, terminated"),
     ]  # fmt: skip
     return table(("exit code", "meaning"), rows)
 

@@ -55,7 +55,7 @@ def _truth(name: str, value: Any) -> bool:
 
 def whole(name: str, value: Any, smallest: int | None = None, largest: int | None = None) -> int:
     """`value` as an int, or one sentence about why not."""
-    is_one = isinstance(value, Integral) or (isinstance(value, float) and value.is_integer())
+    is_one = isinstance(value, Integral) or (isinstance(value, Real) and float(value).is_integer())
     if isinstance(value, bool) or not is_one:
         raise UsageError(f"{name} must be a whole number, not {value!r}")
     number = int(value)

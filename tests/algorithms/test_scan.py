@@ -138,5 +138,36 @@ def test_what_is_refused(options: dict[str, Any], message: str) -> None:
 
 def test_a_column_that_is_not_there() -> None:
     graph = pk.from_edges([0, 1], [1, 2], undirected=True)
-    with pytest.raises(UsageError, match="no edge column 'alike'"):
-        pk.scan(graph, similarity="alike")
+    result = pk.scan(graph)
+    for call in (
+        lambda: pk.scan(graph, similarity="alike"),
+        lambda: pk.explain("scan", graph, similarity="alike"),
+        lambda: pk.verify("scan", graph, result, similarity="alike"),
+    ):
+        with pytest.raises(UsageError, match="no edge column 'alike'"):
+            call()
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64"])
+def test_similar_is_what_the_column_shows(tmp_path: Path, kind: str) -> None:
+    """0.7 is as similar as 0.7, however short the numbers are; what is no number is similar to nothing."""
+    edges = {"source": [0, 1, 2], "target": [1, 2, 3], "alike": np.array([0.7, 0.9, np.nan], kind)}
+    graph = pk.ingest(edges, tmp_path / "g.pen", undirected=True, allow_nan=True)
+    for place in ("memory", "disk", "reference"):
+        result = at(place, partial(pk.run, "scan", graph, similarity="alike", epsilon=0.7, mu=2))
+        assert result.to_dict() == {
+            0: (0, True, False), 1: (0, True, False), 2: (0, True, False), 3: (None, False, False)
+        }  # fmt: skip
+        assert pk.verify("scan", graph, result, similarity="alike", epsilon=0.7, mu=2) == []
+
+
+def test_ranges_are_foreseen(tmp_path: Path) -> None:
+    """As many as the run makes of its lists, or not many more; also where no index has degrees of incoming arcs."""
+    for incoming in (True, False):
+        path = tmp_path / f"{incoming}.pen"
+        graph = pk.generate("kron", path, scale=14, seed=3, page_size=4096, incoming=incoming)
+        told = pk.explain("scan", graph, tier="disk")
+        stats = pk.scan(graph, tier="disk", memory_limit=told.smallest + 500_000).stats
+        assert stats["spilled_lists"] > 0
+        made = max(step.get("ranges", 1) for step in stats["supersteps"])
+        assert made <= stats["plans"][0]["ranges"] <= 2 * made + 2, incoming

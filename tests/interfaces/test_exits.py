@@ -113,7 +113,7 @@ def test_interrupts(error: type[BaseException], code: int, capsys: pytest.Captur
     assert "Traceback" not in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGHUP, 129), (signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_leaves_nothing_behind(tmp_path: Path, number: signal.Signals, code: int) -> None:
     words = ["generate", "kron", "--scale", "22", "--undirected", "-o", "x.pen", "--memory-limit", "256MB"]
     process = start(tmp_path, *words)

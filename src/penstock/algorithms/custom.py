@@ -17,6 +17,7 @@ from penstock.engine.program import Combine, Common, Each, Program, change_below
 from penstock.engine.vectors import let_go
 from penstock.errors import UsageError
 from penstock.graph import Graph
+from penstock.options import whole
 from penstock.result import Result
 from penstock.store.arrow import plain_array
 
@@ -35,9 +36,9 @@ def run(program: Program, graph: Graph, settings: Settings, options: dict[str, A
     source, most, tol = rest.pop("source", None), rest.pop("max_iter", None), rest.pop("tol", None)
     until: Until | None = None
     if tol is not None:
-        until = change_below(float(tol), int(most or 1 << 31))
+        until = change_below(float(tol), 1 << 31 if most is None else whole("max_iter", most, 0))
     elif most is not None:
-        until = iterations(int(most))
+        until = iterations(whole("max_iter", most, 0))
     elif isinstance(program, Combine) and not program.frontier:
         raise UsageError(f"program {program.name} has no frontier: say when to stop, by max_iter or tol")
     try:

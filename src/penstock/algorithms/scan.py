@@ -126,7 +126,7 @@ def init_given(v, p):
 
 def along_arc(u, v, e, state, p):
     """Each of the two arcs of an edge is its source's."""
-    if u == v or e[0] < p.epsilon or not matters(u, v, state, p, p.finding):
+    if u == v or not e[0] >= p.epsilon or not matters(u, v, state, p, p.finding):  # NaN is not similar
         return
     if p.finding == CORES:
         atomic_add(state.similar, u, np.uint32(1))
@@ -255,8 +255,9 @@ def scan(
     similarity: Annotated[str | None, "An edge column that says how similar the ends are."] = None,
 ) -> Result:
     """Clusters of vertices that share most of their neighbours, hubs and outliers."""
-    _check(job.store, epsilon, mu, similarity)
     job.require(stages(job.store, epsilon=epsilon, mu=mu, similarity=similarity))
+    if similarity is not None:
+        epsilon = _as_stored(job.store.direction("out").column_dtype(similarity), epsilon)
     held, engine, params = Clusters(job, mu), job.engine, {"epsilon": float(epsilon), "mu": int(mu)}
     number, name = number_dtype(job.store), name_dtype(job.store)
     if similarity is None:
@@ -287,6 +288,11 @@ def scan(
     )  # fmt: skip
 
 
+def _as_stored(kind: np.dtype, epsilon: float) -> float:
+    """What a column of short floats has for it: 0.7 is as similar as 0.7."""
+    return float(kind.type(epsilon)) if kind.kind == "f" else epsilon
+
+
 def _check(store: Store, epsilon: float, mu: int, similarity: str | None) -> None:
     if similarity is None and not 0 < epsilon <= 1:
         raise UsageError(f"epsilon must be above 0 and at most 1, not {epsilon}")
@@ -305,6 +311,7 @@ def _check(store: Store, epsilon: float, mu: int, similarity: str | None) -> Non
 
 def stages(store: Store, *, epsilon: float = 0.5, mu: int = 2, similarity: str | None = None) -> list[Stage]:
     """What a run would do."""
+    _check(store, epsilon, mu, similarity)
     number, name = number_dtype(store), name_dtype(store)
     held = Representatives.needed(store)
     if similarity is None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.config import Settings, format_size
 from penstock.engine.model import Prediction, predict
 from penstock.engine.place import unprogrammed
-from penstock.engine.plan import Plan, make_plan
+from penstock.engine.plan import PAIRED, Plan, make_plan
 from penstock.engine.program import Combine, Program, Row
 from penstock.engine.rates import Rates
 from penstock.engine.rates import load as kept_rates
@@ -372,7 +372,9 @@ def _memory(plan: Plan) -> str:
 
 def _shares(plan: Plan) -> Iterator[str]:
     ranges = f", {format_size(plan.window_bytes)} at a time in {plan.ranges} ranges" if plan.ranges > 1 else ""
-    yield f"state {format_size(plan.state_bytes)}{ranges}"
+    yield f"state {format_size(plan.state_bytes)}{ranges if plan.form not in PAIRED else ''}"
+    if plan.form in PAIRED and plan.ranges > 1:
+        yield f"lists in {plan.ranges} ranges"
     if plan.edge_state_bytes:
         files = f" in files, {format_size(plan.edge_window_bytes)} at a time" if plan.tier == "disk" else ""
         yield f"state of the arcs {format_size(plan.edge_state_bytes)}{files}"

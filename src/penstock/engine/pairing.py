@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -21,6 +22,8 @@ NEAR = 1 << 16
 """Vertices of low rank whose totals each thread has for itself."""
 SPILLING = 4 * BOUNCE
 """What writing and reading a temporary file takes."""
+MOST_STREAMED = 64 << 20
+"""Bytes of lists that stream past at a time: enough for a disk."""
 _HUBS = 1 << 16
 """The most vertices that have a row: of more, too few are neighbours."""
 
@@ -122,10 +125,11 @@ def _plan(
     if tier == "disk":
         if least > limit:
             raise DoesNotFit(f"{program.name} of {store.vertices:,} vertices", needed=least, limit=limit)
-        room = free - fixed - state - stream - SPILLING
+        # Pages are done with when lists are held. A quarter is for lists that stream past, and up to one for rows.
+        room = free - fixed - state - SPILLING
         if lists > room or (settings.state_ranges or 1) > 1:
-            # A quarter is for the lists that stream past, and up to a quarter for rows.
-            ranges = max(-(-lists // max(1, room // 2)), settings.state_ranges or 1)
+            there = room // 2 if isinstance(program, Pair) else room - max(longest, min(room // 4, MOST_STREAMED))
+            ranges = max(-(-lists // max(1, longest, there)), settings.state_ranges or 1)
             why.append(f"about {ranges} ranges of lists are held in turn, while all of them stream past")
     topology = arcs + lists if tier == "memory" else len(direction) * store.page_size
     return Plan(
@@ -138,10 +142,24 @@ def _plan(
 
 def longest_list(store: Store, entries: int) -> int:
     """A bound of the longest list, parallel arcs each: what is known before the arcs were counted."""
-    if store.directed and not store.has_direction("in"):
-        return entries
-    names = ("out", "in") if store.directed else ("out",)
-    return min(entries, sum(int(store.direction(name).records["largest_degree"].max(initial=0)) for name in names))
+    longest = int(store.direction("out").records["largest_degree"].max(initial=0))
+    if store.directed and store.has_direction("in"):
+        longest += int(store.direction("in").records["largest_degree"].max(initial=0))
+    elif store.directed:
+        longest += _most_incoming(store)
+    return min(entries, longest)
+
+
+def _most_incoming(store: Store) -> int:
+    """The largest in-degree, where no index has it: it is read once."""
+    if store not in _INCOMING:
+        column, pieces = store.vertex_column("in_degree"), range(0, store.active, _PIECE)
+        _INCOMING[store] = max((int(column.read(lo, min(lo + _PIECE, store.active)).max()) for lo in pieces), default=0)
+    return _INCOMING[store]
+
+
+_INCOMING: WeakKeyDictionary[Store, int] = WeakKeyDictionary()
+_PIECE = 1 << 20
 
 
 def longest_simple(store: Store, entries: int) -> int:

@@ -53,6 +53,8 @@ def _marked(graph: Graph, column: str, epsilon: float) -> tuple[np.ndarray, np.n
     """The ends of edges whose column says that they are similar, the smaller one first; parallel edges each."""
     if graph.directed:
         raise UsageError("similarity is a column of an undirected graph")
+    if graph.store.direction("out").column_dtype(column).kind not in "uifb" or graph.columns[column].endswith("]"):
+        raise UsageError(f"edge column {column!r} holds {graph.columns[column]}, which is no similarity")
     ends = [np.zeros((2, 0), np.int64)]
     for tail, head, values in arcs(graph, [column]):
         ends.append(np.stack([tail, head])[:, (tail < head) & (values[column] >= epsilon)])

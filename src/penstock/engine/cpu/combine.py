@@ -13,7 +13,7 @@ from penstock.engine.cpu.kernels import fold_changes
 from penstock.engine.cpu.large import PartTotals
 from penstock.engine.plan import Plan, number_dtype
 from penstock.engine.program import Combine
-from penstock.engine.vectors import Slots
+from penstock.engine.vectors import Slots, let_go
 from penstock.memory.topology import Resident
 from penstock.observe.progress import progress
 
@@ -166,6 +166,8 @@ class CombineRun(Turning):
             for far in self.windows:
                 for name in self.sides.pull if pull else self.sides.push:
                     (self._pull_totals if pull else self._push)(name, pages, (lo, hi), far)
+                if not self.program.numbered:
+                    let_go(self.message, *far)
             moved, awake = self._take_in(lo, hi)
             changes.append(moved)
             active += awake

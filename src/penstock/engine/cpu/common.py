@@ -13,7 +13,7 @@ from penstock.engine.cpu.parts import chunks, initialise, kernels_of, read_colum
 from penstock.engine.kernels import common as templates
 from penstock.engine.kernels import slots as each
 from penstock.engine.kernels import sweep
-from penstock.engine.pairing import SPILLING
+from penstock.engine.pairing import MOST_STREAMED, SPILLING
 from penstock.engine.plan import SLACK, Plan, number_dtype
 from penstock.engine.program import Common
 from penstock.engine.vectors import Slots
@@ -22,9 +22,6 @@ from penstock.observe.progress import progress
 
 if TYPE_CHECKING:
     from penstock.engine.engine import Engine, Outcome, Until
-
-_MOST_STREAMED = 64 << 20
-"""Bytes of lists that stream past at a time: enough for a disk."""
 
 
 class CommonRun:
@@ -86,7 +83,7 @@ class CommonRun:
             return
         size = held.kind.itemsize
         free = (ledger.free - SLACK // 2 - SPILLING) // size
-        streamed = max(held.longest, min(free // 4, _MOST_STREAMED // size))
+        streamed = max(held.longest, min(free // 4, MOST_STREAMED // size))
         if free - streamed < held.longest:
             streamed = held.longest
         room = min(free - streamed, held.entries)

@@ -13,7 +13,7 @@ from penstock.engine.compile import adapters, make_kernel, usable
 from penstock.engine.cpu.oriented import Oriented
 from penstock.engine.kernels import oriented as lists
 from penstock.engine.kernels import pair as kernels
-from penstock.engine.pairing import CHUNK, NEAR, SPILLING, has_ways, hub_count, mark_bytes
+from penstock.engine.pairing import CHUNK, MOST_STREAMED, NEAR, SPILLING, has_ways, hub_count, mark_bytes
 from penstock.engine.plan import SLACK, Plan, number_dtype, read_dtype
 from penstock.engine.program import Pair
 from penstock.engine.vectors import Slots
@@ -22,9 +22,6 @@ from penstock.observe.progress import progress
 
 if TYPE_CHECKING:
     from penstock.engine.engine import Engine, Outcome, Until
-
-_MOST_STREAMED = 64 << 20
-"""Bytes of lists that stream past at a time: enough for a disk."""
 
 
 class PairRun:
@@ -76,7 +73,7 @@ class PairRun:
             return
         free = (ledger.free - SLACK // 2 - SPILLING) // size
         for_rows = 0 if self.called else min(held.entries // 2, free // 4)
-        streamed = max(held.longest, min((free - for_rows) // 4, _MOST_STREAMED // size))
+        streamed = max(held.longest, min((free - for_rows) // 4, MOST_STREAMED // size))
         if free - for_rows - streamed < held.longest:
             for_rows, streamed = 0, held.longest
         room = min(free - for_rows - streamed, held.entries)

@@ -1,7 +1,7 @@
 """How a command ends: one sentence on stderr and an exit code, never a traceback unless asked for.
 
 0 done · 1 a check failed or damage was found · 2 bad usage or bad input · 3 does not fit, or the disk is full
-70 a bug · 130 interrupted · 143 terminated
+70 a bug · 129 the terminal was closed · 130 interrupted · 143 terminated
 """
 
 from __future__ import annotations
@@ -30,11 +30,12 @@ class Interrupted(KeyboardInterrupt):
 
 
 class Terminated(BaseException):
-    """SIGTERM, so that files are cleaned up on the way out; like KeyboardInterrupt, no handler for errors sees it."""
+    """SIGTERM, or SIGHUP of a terminal that was closed, so that files are cleaned up on the way out; like
+    KeyboardInterrupt, no handler for errors sees it."""
 
 
 def catch_signals() -> None:
-    """Make SIGTERM end a run the way Ctrl-C does."""
+    """Make SIGTERM and SIGHUP end a run the way Ctrl-C does."""
     last = -1.0
 
     def stop(number: int, frame: FrameType | None) -> None:
@@ -46,8 +47,8 @@ def catch_signals() -> None:
         _received.append(number)
         raise Interrupted if number == signal.SIGINT else Terminated
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        # A shell starts background jobs with SIGINT ignored: that is to stay so.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        # A shell starts background jobs with SIGINT ignored, nohup any with SIGHUP: that is to stay so.
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, stop)
 
@@ -62,6 +63,8 @@ def exit_code(run: Callable[[], Any], *, debug: bool) -> int:
     except SystemExit:
         raise
     except (KeyboardInterrupt, Terminated) as error:
+        if _received and isinstance(error, Terminated):
+            return _ended_by(_received[-1])
         return _ended_by(signal.SIGTERM if isinstance(error, Terminated) else signal.SIGINT)
     except BaseException as error:
         if _received:  # libraries turn an interrupt inside their own start-up into errors of their own

@@ -115,9 +115,10 @@ def _placed(stats: Mapping[str, Any]) -> list[tuple[Mapping[str, Any], Mapping[s
 
 
 def _parts(plans: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Into how many parts the state was split, and the lists of who compares them on a GPU."""
-    state = [plan for plan in plans if not plan.get("lists_bytes")]
-    lists = max((plan["ranges"] for plan in plans if plan.get("lists_bytes")), default=1)
+    """Into how many parts the state was split, and the lists of who compares them."""
+    of_lists = [plan for plan in plans if plan.get("lists_bytes") or plan.get("form") in ("pair", "common")]
+    state = [plan for plan in plans if plan not in of_lists]
+    lists = max((plan.get("ranges", 1) for plan in of_lists), default=1)
     ranges = max((plan.get("ranges", 1) for plan in state), default=1)
     windows = max((plan.get("windows", 1) for plan in state if plan.get("ranges", 1) == 1), default=1)
     found = {"state in {} ranges": ranges, "state in {} windows": windows, "lists in {} ranges": lists}
@@ -142,6 +143,8 @@ def _times(phases: Mapping[str, float]) -> str:
 def _progress(stats: Mapping[str, Any]) -> str:
     if "triangles" in stats:
         return number(stats["triangles"], "triangle")
+    if "clusters" in stats and "hubs" in stats:
+        return f"{number(stats['clusters'], 'cluster')}, {number(stats['hubs'], 'hub')}"
     if "levels" in stats:
         return number(stats["levels"], "level")
     if "iterations" in stats:

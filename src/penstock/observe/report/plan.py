@@ -59,8 +59,11 @@ def _facts(run: Run, plan: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     )
     there = _on_gpu(run, plan)
     ranges = plan.get("ranges", 1) if there is None else 1  # of the host's memory
-    split = f", in {ranges} ranges of {words.size(plan['window_bytes'])}" if ranges > 1 else ""
+    listed = plan["form"] in ("pair", "common")
+    split = f", in {ranges} ranges of {words.size(plan['window_bytes'])}" if ranges > 1 and not listed else ""
     yield "State", words.size(plan["state_bytes"]) + split
+    if ranges > 1 and listed:
+        yield "Lists", f"in {ranges} ranges"
     if plan.get("edge_state_bytes"):
         yield "State of the arcs", words.size(plan["edge_state_bytes"])
     if on_disk and run.gpu is None:
