@@ -140,7 +140,7 @@ def test_the_longer_list_may_be_anywhere(
     tmp_path: Path, order: str, duplicates: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With parallel arcs, who has more arcs may have fewer neighbours."""
-    monkeypatch.setattr(executor, "_MOST_STREAMED", 64)
+    monkeypatch.setattr(executor, "MOST_STREAMED", 64)
     rng = np.random.default_rng(8)
     ends = (300 * rng.random((2, 9000)) ** 2).astype(np.int64)
     arcs = {"source": ends[0], "target": ends[1]}
