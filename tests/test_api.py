@@ -60,6 +60,7 @@ def test_numbers_of_numpy_are_numbers(graph: pk.Graph) -> None:
     assert found.to_dict() == pk.bfs(graph, source=1, max_depth=1.0).to_dict()
     assert found.stats["options"]["max_depth"] == 1
     assert pk.pagerank(graph, damping=np.float32(0.5), max_iter=2).stats["iterations"] == 2
+    assert pk.pagerank(graph, stop="fixed", max_iter=np.float32(2)).stats["iterations"] == 2
 
 
 def test_every_name_is_there() -> None:

@@ -196,3 +196,9 @@ def test_what_is_refused(tmp_path: Path) -> None:
 
 def broken(u: Any, v: Any, state: Any, p: Any) -> None:
     state.strong[u] = "many"
+
+
+def test_passes_are_counted_from_none() -> None:
+    graph = pk.from_edges([0, 1], [1, 2])
+    with pytest.raises(UsageError, match="max_iter must be at least 0"):
+        pk.run(own(), graph, max_iter=-1)

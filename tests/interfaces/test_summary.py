@@ -79,3 +79,11 @@ def test_on_the_command_line(cli: Call, made: Any) -> None:
     assert why in cli("run", "degree", made, "--device", "gpu").stderr
     assert why not in cli("run", "degree", made).stderr
     assert cli("run", "degree", made, "--device", "gpu", "-q").stderr == ""
+
+
+def test_clusters_and_the_lists_that_were_compared_for_them() -> None:
+    plans = [{"program": "scan", "form": "common", "tier": "disk", "ranges": 3}, {"program": "hubs"} | HOST]
+    found = {"algorithm": "scan", "seconds": 1.0, "peak_memory": 1, "plans": plans, "clusters": 2, "hubs": 1}
+    first, second = run_summary(found)
+    assert first == "scan: 2 clusters, 1 hub, 1.0 s"
+    assert "state in 5 ranges, lists in 3 ranges" in second

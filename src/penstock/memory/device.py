@@ -72,7 +72,8 @@ class _KeyedCache(Keyed, FunctionCache):
 
 
 def template_kernel(function: Any, key: str, **flags: Any) -> Any:
-    """A serial kernel from a function that closes over a program's functions, cached under `key`."""
+    """A serial kernel from a function that closes over a program's functions, cached under `key`. C calls none of
+    these: a wrapper for it would be 7 % of what compiling takes."""
     made = njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True, **flags)(function)
     made._cache = _KeyedCache(function, key)
     return made

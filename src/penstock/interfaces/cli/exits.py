@@ -63,9 +63,8 @@ def exit_code(run: Callable[[], Any], *, debug: bool) -> int:
     except SystemExit:
         raise
     except (KeyboardInterrupt, Terminated) as error:
-        if _received and isinstance(error, Terminated):
-            return _ended_by(_received[-1])
-        return _ended_by(signal.SIGTERM if isinstance(error, Terminated) else signal.SIGINT)
+        asked = signal.SIGTERM if isinstance(error, Terminated) else signal.SIGINT
+        return _ended_by(_received[-1] if _received else asked)
     except BaseException as error:
         if _received:  # libraries turn an interrupt inside their own start-up into errors of their own
             return _ended_by(_received[-1])

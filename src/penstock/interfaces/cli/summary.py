@@ -116,8 +116,10 @@ def _placed(stats: Mapping[str, Any]) -> list[tuple[Mapping[str, Any], Mapping[s
 
 def _parts(plans: Sequence[Mapping[str, Any]]) -> list[str]:
     """Into how many parts the state was split, and the lists of who compares them."""
-    of_lists = [plan for plan in plans if plan.get("lists_bytes") or plan.get("form") in ("pair", "common")]
-    state = [plan for plan in plans if plan not in of_lists]
+    of_lists: list[Mapping[str, Any]] = []
+    state: list[Mapping[str, Any]] = []
+    for plan in plans:
+        (of_lists if plan.get("lists_bytes") or plan.get("form") in ("pair", "common") else state).append(plan)
     lists = max((plan.get("ranges", 1) for plan in of_lists), default=1)
     ranges = max((plan.get("ranges", 1) for plan in state), default=1)
     windows = max((plan.get("windows", 1) for plan in state if plan.get("ranges", 1) == 1), default=1)
